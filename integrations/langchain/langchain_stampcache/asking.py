@@ -1,0 +1,145 @@
+"""From the inputs of a chain to a Request: what is the question, what else changes the answer."""
+
+import json
+from collections.abc import Mapping
+from typing import Any, Literal, TypeAlias
+
+from langchain_core.messages import BaseMessage
+from langchain_core.runnables import Runnable, RunnableConfig
+from msgspec import Struct
+
+from langchain_stampcache import prompt as prompts
+from langchain_stampcache.fingerprint import Fingerprint
+from langchain_stampcache.retrieving import Retrieving
+from stampcache import ConfigError, Evidence, Request, Settings, Stamps, canonical
+from stampcache.errors import CanonicalError
+
+Grounding: TypeAlias = Literal["recheck", "none"]
+HISTORY_KEYS = frozenset({"chat_history", "history", "messages"})
+SETTINGS_KEPT = 256
+
+
+class Setting(Struct, frozen=True, kw_only=True):
+    """What a chain was made with, apart from its parts."""
+
+    grounding: Grounding
+    corpus: str
+    stamps: Stamps
+    version: str | None
+
+
+class Asking:
+    """Makes the requests of one chain; what they share is digested once per state of the chain."""
+
+    def __init__(
+        self, answer: Runnable[Any, Any], retrieving: Retrieving, setting: Setting
+    ) -> None:
+        self._answer = answer
+        self._retrieving = retrieving
+        self._setting = setting
+        self._fingerprint = Fingerprint(version=setting.version)
+        self._known: dict[str, Settings] = {}
+
+    def check(self) -> None:
+        """Refuse at construction what could never be cached.
+
+        Raises:
+            ConfigError: a part of the chain has no identity.
+        """
+        try:
+            self.settings(None, {})
+        except CanonicalError as error:
+            raise ConfigError(
+                f"This chain cannot be told from another one: {error}. Pass version= (any text that"
+                " you change whenever that part changes), or use plain functions and data there."
+            ) from error
+
+    def request(
+        self,
+        inputs: Mapping[str, object],
+        config: RunnableConfig | None,
+        evidence: tuple[Evidence, ...] | None,
+    ) -> Request:
+        """Return what is asked.
+
+        Raises:
+            CanonicalError: it cannot be cached; the message names the part.
+        """
+        others: dict[str, object] = {}
+        history: list[object] = []
+        for name, value in sorted(inputs.items()):
+            if name in HISTORY_KEYS or _holds_messages(value):
+                history += _turns(name, value)
+            elif name not in ("input", "context"):
+                others[name] = value
+        return Request(
+            question=str(inputs["input"]),
+            history=history,
+            evidence=evidence,
+            settings=self.settings(config, others),
+        )
+
+    def settings(self, config: RunnableConfig | None, others: Mapping[str, object]) -> Settings:
+        """Return the settings in force: the chain as it is now, and inputs besides the question.
+
+        Raises:
+            CanonicalError: a part of the chain, or an input, has no canonical form.
+        """
+        running = self._fingerprint.read(self._answer, config)
+        params = {
+            "framework": "langchain.chain",
+            "grounding": self._setting.grounding,
+            "corpus": self._setting.corpus,
+            "version": self._setting.version,
+            "answer": running.described,
+            "retriever": self._retrieving.described(),
+            "inputs": others,
+        }
+        place = _place(params)
+        known = self._known.get(place)
+        if known is None:
+            known = Settings(
+                model=running.model,
+                endpoint=running.endpoint,
+                params=params,
+                stamps=self._setting.stamps,
+            )
+            if known.problem:
+                raise CanonicalError(known.problem)
+            if len(self._known) >= SETTINGS_KEPT:
+                self._known.clear()
+            self._known[place] = known
+        return known
+
+
+def _place(params: Mapping[str, object]) -> str:
+    """Return a text that differs for different parameters; the digest is taken once for each."""
+    try:
+        return json.dumps(params)
+    except (TypeError, ValueError, RecursionError):
+        canonical.value(params)  # tells which part has no canonical form
+        raise
+
+
+def _holds_messages(value: object) -> bool:
+    if isinstance(value, BaseMessage):
+        return True
+    return isinstance(value, list | tuple) and any(isinstance(one, BaseMessage) for one in value)
+
+
+def _turns(name: str, value: object) -> list[object]:
+    """Return the turns of a conversation in canonical form; nothing for an empty one."""
+    turns = list(value) if isinstance(value, list | tuple) else [value] if value else []
+    if not turns:
+        return []
+    if all(isinstance(turn, BaseMessage) for turn in turns):
+        spoken = prompts.of_messages([turn for turn in turns if isinstance(turn, BaseMessage)])
+        return [{"input": name, "messages": list(spoken.messages)}]
+    plain = [_plain_turn(turn) for turn in turns]
+    return [{"input": name, "turns": plain}]
+
+
+def _plain_turn(turn: object) -> object:
+    if isinstance(turn, BaseMessage):
+        return {"message": list(prompts.of_messages([turn]).messages)}
+    return turn

@@ -1,0 +1,154 @@
+"""`CachedChain`: retrieval and answer as one Runnable, whose answers are kept while they hold."""
+
+from collections.abc import Callable
+from typing import Any, NoReturn, TypeAlias
+
+from langchain_core.callbacks import AsyncCallbackManagerForChainRun, CallbackManagerForChainRun
+from langchain_core.runnables import Runnable, RunnableConfig
+from langchain_core.runnables.base import coerce_to_runnable
+
+from langchain_stampcache.asking import Asking, Grounding, Setting
+from langchain_stampcache.retrieving import Retriever, Retrieving
+from langchain_stampcache.serving import Parts, Serving
+from langchain_stampcache.steps import arun, run
+from langchain_stampcache.turn import Turn
+from stampcache import AsyncCache, Cache, ConfigError, Stamps
+
+Output: TypeAlias = dict[str, Any]
+
+
+class CachedChain(Runnable[dict[str, Any], dict[str, Any]]):
+    """Retrieves and answers; what was answered before and still holds comes from the cache.
+
+    Takes ``{"input": question, ...}`` and returns ``{"input", "context", "answer", "cache"}``;
+    ``cache`` tells hit, level, similarity, reason, entry_id and saved. Errors of the retriever and
+    of the answer chain reach the caller unchanged; failures of the cache are counted and logged,
+    and the answer is made without it.
+    """
+
+    def __init__(
+        self,
+        *,
+        retriever: Retriever | None,
+        answer: Runnable[Any, Any] | Callable[[dict[str, Any]], Any],
+        cache: Cache | AsyncCache,
+        grounding: Grounding = "recheck",
+        corpus: str = "",
+        stamps: Stamps | None = None,
+        name: str | None = None,
+        version: str | None = None,
+    ) -> None:
+        """Put a cache before a retriever and an answer chain.
+
+        Args:
+            retriever: a retriever or a plain function is asked with the question; any other
+                Runnable with the inputs, as in ``create_retrieval_chain``. ``None``: an app without
+                documents.
+            answer: a Runnable or a function that gets the inputs, and the documents as ``context``;
+                it returns a text, a message, a pydantic object, or a mapping with ``answer``.
+            cache: an open cache.
+            grounding: ``"recheck"`` retrieves for each question and serves an answer only while it
+                retrieves the chunks that the answer was made from. ``"none"`` retrieves on a miss
+                only: for documents that do not change; time alone ends the life of an answer.
+            corpus: the name of the body of documents, for ``cache.invalidate(corpus=...)``.
+            stamps: versions that cannot be seen from here.
+            name: of its runs in traces.
+            version: stands for the parts of the chain that cannot be identified; change it with
+                them.
+
+        Raises:
+            ConfigError: a part cannot be identified and there is no ``version``; another setting is
+                wrong.
+        """
+        if grounding not in ("recheck", "none"):
+            raise ConfigError(
+                f'grounding= is {grounding!r}; "recheck" and "none" exist in this version.'
+            )
+        if retriever is None and grounding == "recheck":
+            raise ConfigError(
+                'Without a retriever nothing can be rechecked; give grounding="none".'
+            )
+        named = corpus or version or (stamps is not None and stamps.index)
+        if retriever is not None and grounding == "none" and not named:
+            raise ConfigError(
+                'With grounding="none" nothing tells one body of documents from another; name it'
+                " with corpus= (or version=, or stamps=Stamps(index=...))."
+            )
+        self.name = name
+        runnable = coerce_to_runnable(answer)
+        retrieving = Retrieving(retriever)
+        setting = Setting(
+            grounding=grounding, corpus=corpus, stamps=stamps or Stamps(), version=version
+        )
+        asking = Asking(runnable, retrieving, setting)
+        asking.check()
+        self._serving = Serving(
+            cache.core,
+            Parts(
+                retrieving=retrieving,
+                answer=runnable,
+                asking=asking,
+                corpus=corpus,
+                rechecked=grounding == "recheck",
+            ),
+        )
+
+    @classmethod
+    def around(
+        cls,
+        chain: Runnable[Any, Any],  # noqa: ARG003 - the signature is fixed, its time is to come
+        *,
+        cache: Cache | AsyncCache,  # noqa: ARG003
+        grounding: str = "version",
+    ) -> NoReturn:
+        """Refuse: opaque chains are not supported in this version.
+
+        Raises:
+            ConfigError: always.
+        """
+        raise ConfigError(
+            f"CachedChain.around(grounding={grounding!r}) is not built yet; give the parts, as in"
+            " CachedChain(retriever=..., answer=..., cache=...)."
+        )
+
+    def invoke(
+        self,
+        input: Output,  # noqa: A002 - the framework's name
+        config: RunnableConfig | None = None,
+        **kwargs: Any,
+    ) -> Output:
+        """Return the answer with its documents and the fields of the cache."""
+        _refuse(kwargs)
+
+        def call(
+            inputs: Output,
+            run_manager: CallbackManagerForChainRun,  # noqa: ARG001 - how the framework calls it
+            config: RunnableConfig,
+        ) -> Output:
+            return run(self._serving.serve(Turn(inputs, config)))
+
+        return self._call_with_config(call, input, config)
+
+    async def ainvoke(
+        self,
+        input: Output,  # noqa: A002 - the framework's name
+        config: RunnableConfig | None = None,
+        **kwargs: Any,
+    ) -> Output:
+        """See `invoke`; the event loop is never blocked by the cache."""
+        _refuse(kwargs)
+
+        async def call(
+            inputs: Output,
+            run_manager: AsyncCallbackManagerForChainRun,  # noqa: ARG001 - as above
+            config: RunnableConfig,
+        ) -> Output:
+            return await arun(self._serving.serve(Turn(inputs, config)))
+
+        return await self._acall_with_config(call, input, config)
+
+
+def _refuse(options: dict[str, Any]) -> None:
+    if options:
+        names = ", ".join(sorted(options))
+        raise TypeError(f"CachedChain takes no call options ({names}); bind them to its parts.")

@@ -1,0 +1,284 @@
+"""What a chain would run, read from its live objects as plain data: prompts, models, functions.
+
+Read anew for each request, so that a changed temperature is another identity (case A2). Of a model
+are read the parameters that it says identify it, those that it was constructed with, and every
+known one; never keys and secrets. A part that cannot be identified is refused, or stands for the
+``version`` that the user gives.
+"""
+
+import enum
+import sys
+from collections.abc import Iterator, Mapping
+from typing import Any, TypeGuard
+
+from langchain_core.language_models import BaseLanguageModel
+from langchain_core.runnables import Runnable, RunnableConfig, RunnableGenerator, RunnableLambda
+from langchain_core.runnables.base import RunnableBindingBase
+from langchain_core.runnables.configurable import DynamicRunnable
+from langchain_core.tools import BaseTool
+from msgspec import Struct
+from pydantic import BaseModel, SecretBytes, SecretStr
+
+from langchain_stampcache.llm_string import (
+    ENDPOINTS,
+    MODEL_NAMES,
+    NOT_KEYED,
+    SECRET_NAME,
+    first_text,
+)
+from langchain_stampcache.schemas import name_of, schema_of
+from stampcache.errors import CanonicalError
+from stampcache.fingerprint import callable_identity
+
+MAX_DEPTH = 48
+# Parameters of models under the names that providers' classes give them; keyed wherever they exist.
+MODEL_PARAMETERS = frozenset({
+    *MODEL_NAMES, *ENDPOINTS, "azure_deployment", "default_headers", "default_query",
+    "deployment_name", "extra_body", "frequency_penalty", "logit_bias", "max_completion_tokens",
+    "max_output_tokens", "max_tokens", "min_p", "model_kwargs", "n", "openai_organization",
+    "openai_proxy", "organization", "presence_penalty", "project", "reasoning", "reasoning_effort",
+    "region_name", "repetition_penalty", "response_format", "seed", "service_tier", "stop",
+    "temperature", "thinking", "top_k", "top_p", "verbosity",
+})  # fmt: skip
+_TYPING_ONLY = frozenset({"custom_input_type", "custom_output_type", "input_types", "output_type"})
+_PLAIN = (str, bool, int, float)
+_FRAMEWORK = ("langchain", "langgraph")
+
+
+def _is_framework(kind: type) -> bool:
+    """Tell whether a class comes with LangChain or one of its packages, not from the app."""
+    top = kind.__module__.partition(".")[0]
+    if top.partition("_")[0] not in _FRAMEWORK:
+        return False
+    return hasattr(sys.modules.get(top), "__path__")  # a package, not a module of that prefix
+
+
+def _is_provider(kind: type) -> TypeGuard[type[BaseModel]]:
+    if not issubclass(kind, BaseModel) or not _is_framework(kind):
+        return False
+    return kind.__module__.partition(".")[0] != "langchain_core"
+
+
+def _tells_its_parameters(kind: type[BaseLanguageModel[Any]]) -> bool:
+    """Tell whether a class of models overrides what LangChain takes to identify it."""
+    return kind._identifying_params is not BaseLanguageModel._identifying_params
+
+
+class Running(Struct, frozen=True):
+    """What a chain would run: its plain description, and the first model found in it."""
+
+    described: object
+    model: str
+    endpoint: str
+
+
+class Fingerprint:
+    """Reads the parts of one chain, again and again."""
+
+    def __init__(self, *, version: str | None) -> None:
+        self.version = version
+        self._classes: dict[type, object] = {}
+        self._fields: dict[type, tuple[str, ...]] = {}
+        self._parameters: dict[type, frozenset[str]] = {}
+        self._given: dict[int, tuple[BaseLanguageModel[Any], frozenset[str]]] = {}
+
+    def read(self, root: object, config: RunnableConfig | None) -> Running:
+        """Return what would run under this config.
+
+        Raises:
+            CanonicalError: a part has no identity and there is no version; the message names it.
+        """
+        walk = _Walk(self, config or {})
+        described = walk.value(root, type(root).__name__)
+        models = walk.models or [{}]
+        return Running(
+            described, first_text(models[0], MODEL_NAMES), first_text(models[0], ENDPOINTS)
+        )
+
+    def parameters_of(self, model: BaseLanguageModel[Any], *, prepared: bool) -> frozenset[str]:
+        """Return the names of the fields of a model that are parameters, not its state.
+
+        Those are the fields of providers' classes, the known ones, and, of a model that does not
+        say what identifies it, those that were set when it was first seen here (or, in an object
+        that was ``prepared`` for one call, now): what it sets later may be a counter of its calls.
+        """
+        kind = type(model)
+        known = self._parameters.get(kind)
+        if known is None:
+            bases = [base for base in kind.__mro__ if _is_provider(base)]
+            declared = {name for base in bases for name in base.model_fields}
+            known = self._parameters[kind] = MODEL_PARAMETERS | declared
+        if _tells_its_parameters(kind):
+            return known
+        if prepared:
+            return known | model.model_fields_set
+        first = (
+            model,
+            frozenset(model.model_fields_set),
+        )  # kept alive, so that its id stays its own
+        return known | self._given.setdefault(id(model), first)[1]
+
+    def class_of(self, kind: type) -> object:
+        """Return a class by its name and, outside of LangChain, the code of its methods."""
+        known = self._classes.get(kind)
+        if known is None:
+            named = _is_framework(kind)
+            known = self._classes[kind] = name_of(kind) if named else callable_identity(kind)
+        return known
+
+    def fields_of(self, kind: type[BaseModel]) -> tuple[str, ...]:
+        """Return the names of the fields of a class that say what its objects do."""
+        known = self._fields.get(kind)
+        if known is None:
+            skipped = _TYPING_ONLY
+            if issubclass(kind, BaseTool):
+                skipped |= NOT_KEYED
+            elif issubclass(kind, Runnable):
+                skipped |= NOT_KEYED | {"name"}  # of its runs; that of a tool the model sees
+            known = self._fields[kind] = tuple(
+                name
+                for name, field in kind.model_fields.items()
+                if name not in skipped
+                and field.exclude is not True
+                and not SECRET_NAME.search(name)
+            )
+        return known
+
+    def schema(self, kind: type) -> object:
+        """Return a class that is a value, with its schema if it is a pydantic one."""
+        if not issubclass(kind, BaseModel):
+            return {"type": self.class_of(kind)}
+        return {"type": self.class_of(kind), "schema": schema_of(kind)}
+
+
+class _Walk:
+    """One reading; ``prepared`` is set inside what was configured for this call alone."""
+
+    def __init__(self, owner: Fingerprint, config: RunnableConfig) -> None:
+        self._owner = owner
+        self._config = config
+        self._depth = 0
+        self._prepared = False
+        self.models: list[Mapping[str, object]] = []
+
+    def value(self, item: object, where: str) -> object:
+        """Return an object as plain data."""
+        if item is None or type(item) in _PLAIN:
+            return item
+        if self._depth > MAX_DEPTH:
+            raise CanonicalError(f"{where} is nested deeper than {MAX_DEPTH} levels")
+        self._depth += 1
+        try:
+            return self._value(item, where)
+        finally:
+            self._depth -= 1
+
+    def _value(self, item: object, where: str) -> object:
+        match item:
+            case enum.Enum():
+                return {"enum": name_of(type(item)), "name": item.name}
+            case None | str() | bool() | int() | float():
+                return item
+            case Mapping():
+                return {_key(key, where): self.value(one, where) for key, one in item.items()}
+            case list() | tuple():
+                return [self.value(one, where) for one in item]
+            case SecretStr() | SecretBytes():
+                return {"secret": type(item).__name__}
+            case type():
+                return self._owner.schema(item)
+            case Runnable():
+                return self._runnable(item, where)
+            case BaseModel():
+                return self._fields(item, where)
+        return self._function(item, where)
+
+    def _runnable(self, node: Runnable[object, object], where: str) -> object:
+        match node:
+            case BaseLanguageModel():
+                return self._model(node, where)
+            case DynamicRunnable():
+                return self._configured(node, where)
+            case RunnableBindingBase():
+                return self._binding(node, where)
+            case RunnableLambda():
+                ways = [getattr(node, name, None) for name in ("func", "afunc")]
+                return {"lambda": [self.value(way, where) for way in ways if way is not None]}
+            case RunnableGenerator():
+                ways = [getattr(node, name, None) for name in ("_transform", "_atransform")]
+                return {"generator": [self.value(way, where) for way in ways if way is not None]}
+            case BaseModel():
+                return self._fields(node, where)
+        return self._opaque(node, where)
+
+    def _model(self, model: BaseLanguageModel[Any], where: str) -> object:
+        parameters = self._owner.parameters_of(model, prepared=self._prepared)
+        read: dict[str, object] = {}
+        for name in self._owner.fields_of(type(model)):
+            if name in parameters:
+                one: object = getattr(model, name)
+                if not isinstance(one, Iterator):  # the state of a scripted fake
+                    read[name] = self.value(one, f"{where}.{name}")
+        says = getattr(model, "_identifying_params", {})
+        params = {
+            name: self.value(one, f"{where}.{name}")
+            for name, one in says.items()
+            if not SECRET_NAME.search(name)
+        }
+        self.models.append({**read, **params})
+        return {"model": self._owner.class_of(type(model)), "params": params, "fields": read}
+
+    def _configured(self, node: DynamicRunnable[object, object], where: str) -> object:
+        prepared, config = node.prepare(self._config)
+        outer, before = self._config, self._prepared
+        self._config, self._prepared = config, True
+        try:
+            return self.value(prepared, where)
+        finally:
+            self._config, self._prepared = outer, before
+
+    def _binding(self, node: RunnableBindingBase[object, object], where: str) -> object:
+        outer = self._config
+        added = node.config.get("configurable") or {}
+        if added:
+            self._config = {
+                **outer,
+                "configurable": {**(outer.get("configurable") or {}), **added},
+            }
+        try:
+            bound = self.value(node.bound, where)
+        finally:
+            self._config = outer
+        return {"bound": bound, "with": self.value(dict(node.kwargs), f"{where}.bind")}
+
+    def _fields(self, node: BaseModel, where: str) -> object:
+        kind = type(node)
+        read = {
+            name: self.value(getattr(node, name), f"{where}.{name}")
+            for name in self._owner.fields_of(kind)
+        }
+        for name, one in (node.model_extra or {}).items():
+            read[name] = self.value(one, f"{where}.{name}")
+        return {"class": self._owner.class_of(kind), "fields": read}
+
+    def _function(self, item: object, where: str) -> object:
+        try:
+            return callable_identity(item, resolve=lambda seen: self.value(seen, where))
+        except CanonicalError as error:
+            if self._owner.version is None:
+                raise CanonicalError(f"{where}: {error}") from error
+            return self._opaque(item, where)
+
+    def _opaque(self, item: object, where: str) -> object:
+        """Return what stands for a part whose state cannot be seen."""
+        if self._owner.version is None:
+            raise CanonicalError(f"{where} is a {name_of(type(item))}, whose state is unknown")
+        return {"opaque": name_of(type(item)), "version": self._owner.version}
+
+
+def _key(key: object, where: str) -> str:
+    if isinstance(key, str):
+        return key
+    if isinstance(key, int | float | None):
+        return f"{type(key).__name__}:{key}"
+    raise CanonicalError(f"{where} has a key of type {type(key).__qualname__}")

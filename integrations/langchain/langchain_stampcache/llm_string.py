@@ -1,0 +1,194 @@
+"""What LangChain says a model would run (``llm_string``), as settings that are digested once.
+
+Two forms are read: the JSON of a serialisable model followed by ``---`` and its call options, and
+the sorted list of parameters of any other. Whatever else arrives is keyed as the text it is. API
+keys are left out; an object known only by its memory address, or not at all, makes the call
+uncacheable.
+"""
+
+import ast
+import json
+import re
+import threading
+from collections.abc import Callable, Mapping
+
+from msgspec import Struct
+from pydantic import BaseModel
+
+from langchain_stampcache.schemas import class_named, schema_named
+from stampcache import Seam, Settings, Stamps
+from stampcache.errors import CanonicalError
+
+STRINGS_KEPT = 512
+# What a model's serialised form carries besides its parameters: it watches the calls or paces them.
+NOT_KEYED = frozenset({
+    "cache", "callbacks", "custom_get_token_ids", "max_retries", "metadata", "rate_limiter",
+    "request_timeout", "tags", "timeout", "verbose",
+})  # fmt: skip
+SECRET_NAME = re.compile(
+    r"(^|_)(api_?key|api_?token|access_?token|auth_?token|secret|password)$", re.IGNORECASE
+)
+ENDPOINTS = (
+    "openai_api_base", "base_url", "api_base", "azure_endpoint", "endpoint", "endpoint_url",
+)  # fmt: skip
+MODEL_NAMES = ("model_name", "model", "model_id")
+_ADDRESS = re.compile(r"\bat 0x[0-9a-fA-F]+")
+_QUOTED_OR_CLASS = re.compile(
+    r"""'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*"|<class '(?P<name>[^']+)'>""", re.DOTALL
+)
+_CLASS = "<class>"
+_UNREADABLE = (ValueError, SyntaxError, TypeError, RecursionError, MemoryError)
+
+
+class _Known(Struct, frozen=True):
+    """What became of one string; ``classes`` are those that it names."""
+
+    settings: Settings | None
+    problem: str
+    classes: Mapping[str, type[BaseModel]]
+
+    def holds(self) -> bool:
+        """Tell whether the classes named are still those that were seen."""
+        try:
+            return all(class_named(name) is kind for name, kind in self.classes.items())
+        except CanonicalError:
+            return False
+
+
+class LlmSettings:
+    """Reads each ``llm_string`` once and keeps its digest; bounded, safe for threads."""
+
+    def __init__(self, *, stamps: Stamps) -> None:
+        self._stamps = stamps
+        self._lock = threading.Lock()
+        self._known: dict[str, _Known] = {}
+
+    def of(self, llm_string: str) -> Settings:
+        """Return the settings of one model call.
+
+        Raises:
+            CanonicalError: it cannot be cached; the message names the part.
+        """
+        known = self._known.get(llm_string)
+        if known is None or not known.holds():
+            known = self._read(llm_string)
+            with self._lock:
+                if len(self._known) >= STRINGS_KEPT:
+                    self._known.clear()
+                self._known[llm_string] = known
+        if known.settings is None:
+            raise CanonicalError(known.problem)
+        return known.settings
+
+    def _read(self, llm_string: str) -> _Known:
+        reading = _Reading()
+        try:
+            params = reading.parse(llm_string)
+        except CanonicalError as error:
+            return _Known(None, str(error), reading.classes)
+        settings = Settings(
+            model=first_text(params, MODEL_NAMES),
+            endpoint=first_text(params, ENDPOINTS),
+            params={"framework": "langchain", "llm": params},
+            stamps=self._stamps,
+            seam=Seam.MODEL,
+        )
+        if settings.problem:
+            return _Known(None, settings.problem, reading.classes)
+        return _Known(settings, "", reading.classes)
+
+
+def first_text(params: Mapping[str, object], names: tuple[str, ...]) -> str:
+    """Return the first of the named parameters that is a non-empty string, else an empty one."""
+    found = (params.get(name) for name in names)
+    return next((each for each in found if isinstance(each, str) and each), "")
+
+
+class _Reading:
+    """One parse; collects the classes that the string names."""
+
+    def __init__(self) -> None:
+        self.classes: dict[str, type[BaseModel]] = {}
+
+    def parse(self, llm_string: str) -> Mapping[str, object]:
+        """Return the parameters as plain data."""
+        forms: tuple[Callable[[str], Mapping[str, object]], ...] = (self._serialised, self._listed)
+        for form in forms:
+            try:
+                return form(llm_string)
+            except _UNREADABLE:
+                continue
+        if _ADDRESS.search(llm_string):
+            raise CanonicalError(
+                "a parameter of the model is an object known only by its memory address"
+            )
+        return {"text": llm_string}
+
+    def _serialised(self, llm_string: str) -> Mapping[str, object]:
+        head, end = json.JSONDecoder().raw_decode(llm_string)
+        if not isinstance(head, dict) or not llm_string.startswith("---", end):
+            raise ValueError("not the form of a serialisable model")
+        kwargs = head.get("kwargs")
+        known = kwargs if isinstance(kwargs, dict) else {}
+        options = self._options(llm_string[end + 3 :])
+        return {
+            "class": head.get("id"),
+            "kwargs": _plain(known),
+            "options": options,
+            **{name: known[name] for name in (*MODEL_NAMES, *ENDPOINTS) if name in known},
+        }
+
+    def _listed(self, llm_string: str) -> Mapping[str, object]:
+        return self._options(llm_string)
+
+    def _options(self, listed: str) -> dict[str, object]:
+        """Read ``[('name', value), ...]``; classes in it become their schemas."""
+        pairs = ast.literal_eval(_QUOTED_OR_CLASS.sub(_as_literal, listed))
+        if not isinstance(pairs, list):
+            raise ValueError("not a list of parameters")
+        read: dict[str, object] = {}
+        for name, value in pairs:
+            if not isinstance(name, str):
+                raise ValueError("a parameter has no name")
+            if name not in NOT_KEYED and not SECRET_NAME.search(name):
+                read[name] = self._with_schemas(value)
+        return read
+
+    def _with_schemas(self, value: object) -> object:
+        match value:
+            case {"<class>": str(name)}:
+                self.classes[name] = class_named(name)
+                return {_CLASS: name, "schema": schema_named(name)}
+            case dict():
+                return {name: self._with_schemas(item) for name, item in value.items()}
+            case list() | tuple():
+                return [self._with_schemas(item) for item in value]
+        return value
+
+
+def _as_literal(found: re.Match[str]) -> str:
+    name = found["name"]
+    return found[0] if name is None else repr({_CLASS: name})
+
+
+def _plain(value: object) -> object:
+    """Return serialised parameters without secrets, or refuse an object without identity."""
+    match value:
+        case dict() if value.get("type") == "not_implemented":
+            raise CanonicalError(
+                f"a parameter of the model is an object of unknown state ({value.get('id')})"
+            )
+        case dict():
+            return {
+                name: _plain(item)
+                for name, item in value.items()
+                if name not in NOT_KEYED and not _is_secret(name, item)
+            }
+        case list():
+            return [_plain(item) for item in value]
+    return value
+
+
+def _is_secret(name: str, item: object) -> bool:
+    marked = isinstance(item, dict) and item.get("type") == "secret"
+    return marked or SECRET_NAME.search(name) is not None

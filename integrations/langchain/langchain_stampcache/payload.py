@@ -1,0 +1,192 @@
+"""LangChain results as versioned JSON and back: messages, generations, documents, pydantic objects.
+
+Plain data only: nothing that was stored can name code to run. What would not come back equal is not
+stored, and what cannot be read is a miss. Reading makes new objects each time, so that nobody's
+changes reach another caller.
+"""
+
+import json
+from collections.abc import Mapping, Sequence
+
+from langchain_core.documents import Document
+from langchain_core.messages import (
+    AIMessage,
+    BaseMessage,
+    BaseMessageChunk,
+    ChatMessage,
+    FunctionMessage,
+    HumanMessage,
+    SystemMessage,
+    ToolMessage,
+    message_chunk_to_message,
+    messages_from_dict,
+)
+from langchain_core.outputs import (
+    ChatGeneration,
+    ChatGenerationChunk,
+    Generation,
+    GenerationChunk,
+)
+from msgspec import Struct
+from pydantic import BaseModel, ValidationError
+
+from langchain_stampcache.schemas import class_named, name_of
+from stampcache.errors import CanonicalError, CodecError
+
+GENERATIONS = "lc.generations.1"
+CHAIN = "lc.chain.1"
+_MESSAGES = (AIMessage, HumanMessage, SystemMessage, ToolMessage, ChatMessage, FunctionMessage)
+_MODEL = "pydantic"
+_BROKEN = (ValueError, TypeError, KeyError, RecursionError, CanonicalError, ValidationError)
+
+
+class ChainResult(Struct, frozen=True):
+    """What a chain answered, the documents it did so from, and further keys that it returned."""
+
+    answer: object
+    context: list[Document]
+    extras: Mapping[str, object]
+
+
+def dump_generations(generations: Sequence[Generation]) -> bytes:
+    """Return the bytes of the generations of one prompt.
+
+    Raises:
+        CanonicalError: something in them would not come back equal.
+    """
+    return _dump([_generation(each) for each in generations])
+
+
+def load_generations(payload: bytes, kind: str) -> list[Generation]:
+    """Return what `dump_generations` was given; never an empty list.
+
+    Raises:
+        CodecError: the bytes are of another version, damaged, or name a class that is gone.
+    """
+    if kind != GENERATIONS:
+        raise CodecError(f"the stored answer has the form {kind!r}, not {GENERATIONS!r}")
+    try:
+        loaded = [_loaded_generation(each) for each in json.loads(payload)]
+    except _BROKEN as error:
+        raise CodecError(f"the stored generations cannot be read ({error})") from error
+    if not loaded:
+        raise CodecError("the stored answer holds no generation")
+    return loaded
+
+
+def dump_result(result: ChainResult) -> bytes:
+    """Return the bytes of what a chain returned.
+
+    Raises:
+        CanonicalError: something in it would not come back equal.
+    """
+    context = [
+        {"text": each.page_content, "metadata": each.metadata, "id": each.id}
+        for each in result.context
+    ]
+    extras = dict(result.extras)
+    return _dump({"answer": _answer(result.answer), "context": context, "extras": extras})
+
+
+def load_result(payload: bytes, kind: str) -> ChainResult:
+    """Return what `dump_result` was given.
+
+    Raises:
+        CodecError: the bytes are of another version, damaged, or name a class that is gone.
+    """
+    if kind != CHAIN:
+        raise CodecError(f"the stored answer has the form {kind!r}, not {CHAIN!r}")
+    try:
+        stored = json.loads(payload)
+        context = [
+            Document(page_content=each["text"], metadata=each["metadata"], id=each["id"])
+            for each in stored["context"]
+        ]
+        return ChainResult(_loaded_answer(stored["answer"]), context, stored["extras"])
+    except _BROKEN as error:
+        raise CodecError(f"the stored answer cannot be read ({error})") from error
+
+
+def _dump(data: object) -> bytes:
+    try:
+        text = json.dumps(data, ensure_ascii=False, separators=(",", ":"))
+        if json.loads(text) != data:
+            raise CanonicalError("the answer holds values that JSON would change")
+        return text.encode()
+    except (ValueError, TypeError, RecursionError) as error:
+        raise CanonicalError(f"the answer is no plain data ({error})") from error
+
+
+def _generation(generation: Generation) -> object:
+    info = generation.generation_info
+    if isinstance(generation, ChatGeneration):
+        if type(generation) not in (ChatGeneration, ChatGenerationChunk):
+            raise CanonicalError(f"a {type(generation).__qualname__} is of an unknown class")
+        return {"message": _message(generation.message), "info": info}
+    if type(generation) not in (Generation, GenerationChunk):
+        raise CanonicalError(f"a {type(generation).__qualname__} is of an unknown class")
+    return {"text": generation.text, "info": info}
+
+
+def _loaded_generation(stored: Mapping[str, object]) -> Generation:
+    info = stored["info"]
+    if info is not None and not isinstance(info, dict):
+        raise ValueError("generation_info is no mapping")
+    if "message" in stored:
+        return ChatGeneration(message=_loaded_message(stored["message"]), generation_info=info)
+    return Generation(text=str(stored["text"]), generation_info=info)
+
+
+def _message(message: BaseMessage) -> object:
+    whole = message_chunk_to_message(message) if isinstance(message, BaseMessageChunk) else message
+    if type(whole) not in _MESSAGES:
+        raise CanonicalError(f"a {type(whole).__qualname__} is of an unknown class")
+    data = whole.model_dump()
+    parsed = whole.additional_kwargs.get("parsed")
+    if isinstance(parsed, BaseModel):
+        data["additional_kwargs"]["parsed"] = _object(parsed)
+    return {"type": whole.type, "data": data}
+
+
+def _loaded_message(stored: object) -> BaseMessage:
+    message = messages_from_dict([stored])[0]  # type: ignore[list-item]  # checked by pydantic
+    parsed = message.additional_kwargs.get("parsed")
+    if isinstance(parsed, dict) and _MODEL in parsed:
+        message.additional_kwargs["parsed"] = _loaded_object(parsed)
+    return message
+
+
+def _object(made: BaseModel) -> object:
+    """Return a pydantic object as data, if reading that data gives the same object again."""
+    stored = {_MODEL: name_of(type(made)), "data": made.model_dump(mode="json")}
+    try:
+        same = _loaded_object(stored) == made
+    except (ValueError, CanonicalError) as error:
+        raise CanonicalError(f"a {name_of(type(made))} cannot be rebuilt ({error})") from error
+    if not same:
+        raise CanonicalError(f"a {name_of(type(made))} would be rebuilt as another object")
+    return stored
+
+
+def _loaded_object(stored: Mapping[str, object]) -> BaseModel:
+    return class_named(str(stored[_MODEL])).model_validate_json(json.dumps(stored["data"]))
+
+
+def _answer(answer: object) -> object:
+    match answer:
+        case BaseMessage():
+            return {"message": _message(answer)}
+        case BaseModel():
+            return {"object": _object(answer)}
+    return {"plain": answer}
+
+
+def _loaded_answer(stored: Mapping[str, object]) -> object:
+    if "message" in stored:
+        return _loaded_message(stored["message"])
+    if "object" in stored:
+        made = stored["object"]
+        if not isinstance(made, dict):
+            raise ValueError("the stored object is no mapping")
+        return _loaded_object(made)
+    return stored["plain"]

@@ -1,0 +1,54 @@
+"""The fields by which a hit tells that it is one; apart from them it looks like a fresh answer."""
+
+from collections.abc import Mapping
+
+from langchain_core.messages import AIMessage, BaseMessage
+from langchain_core.outputs import ChatGeneration, Generation
+
+from stampcache import Hit, Outcome
+from stampcache.reporting import CacheFields, fields
+
+# Where providers keep counts of tokens in a reply's response_metadata.
+_COUNTS = frozenset({"token_usage", "usage", "usage_metadata", "prompt_eval_count", "eval_count"})
+
+
+def cache_fields(outcome: Outcome) -> CacheFields:
+    """Return what is reported of a lookup; ``saved`` also has the cached and reasoning tokens."""
+    report = fields(outcome)
+    if isinstance(outcome, Hit):
+        made = outcome.entry.answer.usage
+        for name in ("cached_tokens", "reasoning_tokens"):
+            count: int | None = getattr(made, name)
+            if count is not None:
+                report["saved"].setdefault(name, count)
+    return report
+
+
+def mark(generation: Generation, report: CacheFields) -> Generation:
+    """Return a generation read from the cache as a hit: no id, no tokens used, and the report."""
+    if isinstance(generation, ChatGeneration):
+        reset(generation.message)
+        generation.message.response_metadata["cache"] = {**report, "saved": dict(report["saved"])}
+    return generation
+
+
+def reset(message: BaseMessage) -> None:
+    """Take from one's own copy of a message its id and the tokens that it took when it was made."""
+    message.id = None
+    if isinstance(message, AIMessage):
+        message.usage_metadata = {"input_tokens": 0, "output_tokens": 0, "total_tokens": 0}
+    said = message.response_metadata
+    message.response_metadata = {
+        name: _zeroed(item) if name in _COUNTS else item for name, item in said.items()
+    }
+
+
+def _zeroed(item: object) -> object:
+    match item:
+        case bool():
+            return item
+        case int() | float():
+            return 0
+        case Mapping():
+            return {name: _zeroed(each) for name, each in item.items()}
+    return item

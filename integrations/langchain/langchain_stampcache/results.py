@@ -1,0 +1,119 @@
+"""What a chain gives back: a made answer as it is stored, and a stored one as it is served."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from langchain_core.documents import Document
+from langchain_core.messages import AIMessage, BaseMessage
+from msgspec import Struct
+from pydantic import BaseModel
+
+from langchain_stampcache import payload, readings
+from langchain_stampcache.meter import Meter
+from langchain_stampcache.payload import ChainResult
+from langchain_stampcache.reports import cache_fields, reset
+from stampcache import Answer, Hit, Outcome, Usage
+from stampcache.reporting import CacheFields
+
+Inputs = Mapping[str, Any]
+_RESERVED = frozenset({"input", "context", "answer", "cache"})
+
+
+class Made(Struct, frozen=True, kw_only=True):
+    """One making: what the answer chain returned, from what, and what it took."""
+
+    result: ChainResult
+    meter: Meter
+    latency_s: float
+
+
+def result_of(raw: object, documents: Sequence[Document]) -> ChainResult:
+    """Split what an answer chain returned: a mapping with ``answer`` may carry further keys."""
+    if isinstance(raw, Mapping) and "answer" in raw:
+        extras = {name: item for name, item in raw.items() if name not in _RESERVED}
+        return ChainResult(raw["answer"], list(documents), extras)
+    return ChainResult(raw, list(documents), {})
+
+
+def answer_of(made: Made) -> Answer:
+    """Return the made answer in the form that is stored.
+
+    Raises:
+        CanonicalError: something in it would not come back equal.
+    """
+    answer = made.result.answer
+    calls = answer.tool_calls if isinstance(answer, AIMessage) else []
+    return Answer(
+        text=_text(answer),
+        payload=payload.dump_result(made.result),
+        format=payload.CHAIN,
+        finish_reason=_finish_reason(answer, made.meter),
+        tool_calls=tuple(dict(call) for call in calls),
+        usage=_usage(answer, made.meter),
+        latency_s=made.latency_s,
+    )
+
+
+def _text(answer: object) -> str:
+    match answer:
+        case str():
+            return str(answer)
+        case BaseMessage():
+            return str(answer.text)
+        case BaseModel():
+            return answer.model_dump_json()
+        case None:
+            return ""
+    return str(answer) if answer not in ([], {}, ()) else ""
+
+
+def _finish_reason(answer: object, meter: Meter) -> str:
+    seen = meter.finish_reason
+    if isinstance(answer, BaseMessage):
+        own = readings.message_finish(answer)
+        return own if own and (seen in readings.COMPLETE or seen in readings.WAITING) else seen
+    if seen in readings.WAITING and not isinstance(answer, str):
+        return "stop"  # the calls of tools were themselves the answer, read by a parser
+    return seen
+
+
+def _usage(answer: object, meter: Meter) -> Usage:
+    seen = meter.usage
+    if seen == Usage() and isinstance(answer, BaseMessage):
+        return readings.message_usage(answer)
+    return seen
+
+
+def output(inputs: Inputs, result: ChainResult, report: CacheFields) -> dict[str, Any]:
+    """Return what the chain returns."""
+    return {
+        **result.extras,
+        **inputs,
+        "context": result.context,
+        "answer": result.answer,
+        "cache": report,
+    }
+
+
+def copied(
+    inputs: Inputs, shared: Answer, outcome: Outcome, documents: Sequence[Document] | None
+) -> dict[str, Any]:
+    """Return the caller's own copy of an answer that was made for another request, or before.
+
+    Args:
+        inputs: what this caller gave.
+        shared: the stored answer.
+        outcome: of the lookup.
+        documents: what this caller's question retrieved; ``None``: those the answer was made from.
+
+    Raises:
+        CodecError: the stored answer cannot be read.
+    """
+    stored = payload.load_result(shared.payload, shared.format)
+    report = cache_fields(outcome)
+    if isinstance(stored.answer, BaseMessage):
+        reset(stored.answer)
+        if isinstance(outcome, Hit):
+            stored.answer.response_metadata["cache"] = cache_fields(outcome)
+    context = stored.context if documents is None else list(documents)
+    return output(inputs, ChainResult(stored.answer, context, stored.extras), report)

@@ -1,0 +1,62 @@
+"""One request to a `CachedChain`: what it has found out so far. Nothing of it is shared."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from langchain_core.documents import Document
+from langchain_core.runnables import RunnableConfig
+
+from langchain_stampcache.meter import Meter
+from langchain_stampcache.results import Made, copied, result_of
+from stampcache import Evidence, Hit, Level, Outcome
+from stampcache.model import Answer
+
+
+class Turn:
+    """Inputs and config of one call; its documents once retrieved, its output once known."""
+
+    def __init__(self, inputs: Mapping[str, Any], config: RunnableConfig) -> None:
+        if not isinstance(inputs, Mapping) or not isinstance(inputs.get("input"), str):
+            raise ValueError(
+                'CachedChain takes a mapping with the question, a text, under "input".'
+            )
+        self.inputs = dict(inputs)
+        self.config = config
+        self.meter = Meter()
+        self.documents: list[Document] | None = None
+        self.evidence: tuple[Evidence, ...] | None = None
+        self.output: dict[str, Any] | None = None
+
+    @property
+    def question(self) -> str:
+        """The text asked."""
+        return str(self.inputs["input"])
+
+    def metered(self) -> RunnableConfig:
+        """Return the config under which the answer is made: this turn's meter listens too."""
+        given = self.config.get("callbacks")
+        if given is None or isinstance(given, list):
+            return {**self.config, "callbacks": [*(given or []), self.meter]}
+        manager = given.copy()
+        manager.add_handler(self.meter, inherit=True)
+        return {**self.config, "callbacks": manager}
+
+    def to_answer(self) -> dict[str, Any]:
+        """Return what the answer chain is given: the inputs and the documents."""
+        return {**self.inputs, "context": list(self.documents or ())}
+
+    def made(self, raw: object, latency_s: float) -> Made:
+        """Return what came of the answer chain."""
+        return Made(
+            result=result_of(raw, self.documents or ()), meter=self.meter, latency_s=latency_s
+        )
+
+    def serve(self, answer: Answer, outcome: Outcome) -> None:
+        """Take one's own copy of an answer as the output.
+
+        Raises:
+            CodecError: the stored answer cannot be read.
+        """
+        by_meaning = isinstance(outcome, Hit) and outcome.level is Level.SEMANTIC
+        context: Sequence[Document] | None = None if by_meaning else self.documents
+        self.output = copied(self.inputs, answer, outcome, context)

@@ -1,0 +1,28 @@
+"""Makes the fakes importable, and gives each test a cache and a shelf of documents of its own."""
+
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from stampcache import Cache, open_cache
+
+sys.path.insert(0, str(Path(__file__).parent))
+
+from langchain_fakes import Shelf
+
+
+@pytest.fixture
+def opened() -> Iterator[Cache]:
+    with open_cache("memory://") as cache:
+        yield cache
+
+
+@pytest.fixture
+def shelf() -> Shelf:
+    shelf = Shelf()
+    shelf.put("leave", "annual leave is thirty days")
+    shelf.put("travel", "travel costs are paid by train")
+    shelf.put("lunch", "lunch is served at noon")
+    return shelf

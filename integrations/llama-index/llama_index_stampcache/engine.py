@@ -1,0 +1,169 @@
+"""`CachedQueryEngine`: any LlamaIndex query engine, behind the cache."""
+
+from collections.abc import Generator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Literal
+
+from llama_index.core.base.base_query_engine import BaseQueryEngine
+from llama_index.core.base.response.schema import RESPONSE_TYPE
+from llama_index.core.callbacks.schema import CBEventType, EventPayload
+from llama_index.core.prompts.mixin import PromptDictType, PromptMixinType
+from llama_index.core.schema import NodeWithScore, QueryBundle
+
+from llama_index_stampcache.fingerprint import Fingerprint
+from llama_index_stampcache.inner import Inner
+from llama_index_stampcache.requests import Requests
+from llama_index_stampcache.serving import Serving
+from llama_index_stampcache.steps import arun, run
+from llama_index_stampcache.usage import listen
+from stampcache import AsyncCache, Cache, ConfigError, Stamps, open_cache
+from stampcache.errors import CanonicalError
+
+_GROUNDINGS = ("recheck", "none")
+
+
+class CachedQueryEngine(BaseQueryEngine):
+    """A query engine that answers from the cache while what the answer was made from still holds.
+
+    It stands where the inner engine stood: ``query`` and ``aquery``, streaming or not, in tools and
+    chat engines. ``response.metadata["cache"]`` tells whether it was a hit, at which level, and
+    why. Nothing of the cache can fail a query: then the inner engine answers, and it is counted.
+    """
+
+    def __init__(
+        self,
+        inner: BaseQueryEngine,
+        *,
+        cache: Cache | AsyncCache | str,
+        grounding: Literal["recheck", "none"] = "recheck",
+        corpus: str = "",
+        stamps: Stamps | None = None,
+        version: str | None = None,
+    ) -> None:
+        """Put a cache in front of an engine.
+
+        Args:
+            inner: the engine that answers on a miss. For ``"recheck"`` it has ``retrieve`` and
+                ``synthesize``, which together do what its ``query`` does.
+            cache: an open cache, or the URL of one.
+            grounding: ``"recheck"`` retrieves for every question, and serves an answer only if the
+                same chunks are found; ``"none"`` retrieves on a miss only, and trusts time.
+            corpus: names the documents, for ``cache.invalidate(corpus=...)``; by this name answers
+                are also found again after a restart with ``grounding="none"``.
+            stamps: versions that cannot be read from the engine.
+            version: stands for the parts of the engine that have no identity of their own, such as
+                an unknown client; change it whenever one of them changes.
+
+        Raises:
+            ConfigError: the engine cannot be cached that way; the sentence says what to change.
+        """
+        if grounding not in _GROUNDINGS:
+            raise ConfigError(
+                f'grounding= is {grounding!r}; CachedQueryEngine has "recheck" and "none".'
+            )
+        self._wrapped = Inner(inner)
+        if grounding == "recheck" and not self._wrapped.in_two_steps:
+            raise ConfigError(
+                f"{type(inner).__name__} has no retrieve() and synthesize() of its own, so that "
+                'its evidence cannot be rechecked; pass grounding="none".'
+            )
+        self._version = version
+        self._fingerprint = Fingerprint(
+            inner,
+            rechecked=grounding == "recheck",
+            corpus=corpus,
+            stamps=stamps or Stamps(),
+            version=version,
+        )
+        self._check_identity()
+        opened = open_cache(cache) if isinstance(cache, str) else cache
+        self._serving = Serving(
+            self._wrapped,
+            opened.core,
+            Requests(self._wrapped, self._fingerprint, corpus=corpus),
+            rechecked=grounding == "recheck",
+        )
+        self._cache = opened
+        listen()
+        super().__init__(inner.callback_manager)
+
+    def _check_identity(self) -> None:
+        try:
+            self._fingerprint.settings(self._wrapped.llm)
+        except CanonicalError as error:
+            advice = (
+                "pass plain settings"
+                if self._version is not None
+                else 'pass version="..." and change it whenever that part changes'
+            )
+            raise ConfigError(
+                f"This engine has a part without identity: {error} Or {advice}."
+            ) from error
+
+    @property
+    def inner(self) -> BaseQueryEngine:
+        """The engine that answers on a miss."""
+        return self._wrapped.engine
+
+    @property
+    def cache(self) -> Cache | AsyncCache:
+        """The cache, for its other verbs; close it if it was given by its URL."""
+        return self._cache
+
+    def identity_parts(self) -> Mapping[str, object]:
+        """Return what identifies this engine inside another one: what it would run on a miss."""
+        return {"inner": self.inner, "version": self._version}
+
+    def retrieve(self, query_bundle: QueryBundle) -> list[NodeWithScore]:
+        """Retrieve with the inner engine."""
+        return self.inner.retrieve(query_bundle)
+
+    async def aretrieve(self, query_bundle: QueryBundle) -> list[NodeWithScore]:
+        """Retrieve with the inner engine."""
+        return list(await self._wrapped.retrieve(query_bundle).aio())
+
+    def synthesize(
+        self,
+        query_bundle: QueryBundle,
+        nodes: list[NodeWithScore],
+        additional_source_nodes: Sequence[NodeWithScore] | None = None,
+    ) -> RESPONSE_TYPE:
+        """Answer from given nodes with the inner engine, without the cache."""
+        return self.inner.synthesize(query_bundle, nodes, additional_source_nodes)
+
+    async def asynthesize(
+        self,
+        query_bundle: QueryBundle,
+        nodes: list[NodeWithScore],
+        additional_source_nodes: Sequence[NodeWithScore] | None = None,
+    ) -> RESPONSE_TYPE:
+        """Answer from given nodes with the inner engine, without the cache."""
+        return await self.inner.asynthesize(query_bundle, nodes, additional_source_nodes)
+
+    def _get_prompts(self) -> PromptDictType:
+        return self.inner._get_prompts()
+
+    def _get_prompt_modules(self) -> PromptMixinType:
+        return self.inner._get_prompt_modules()
+
+    def _update_prompts(self, prompts: PromptDictType) -> None:
+        self.inner._update_prompts(prompts)
+
+    def _query(self, query_bundle: QueryBundle) -> RESPONSE_TYPE:
+        with self._event(query_bundle) as ended:
+            ended.append(run(self._serving.serve(query_bundle, aio=False)))
+        return ended[0]
+
+    async def _aquery(self, query_bundle: QueryBundle) -> RESPONSE_TYPE:
+        with self._event(query_bundle) as ended:
+            ended.append(await arun(self._serving.serve(query_bundle, aio=True)))
+        return ended[0]
+
+    @contextmanager
+    def _event(self, query_bundle: QueryBundle) -> Generator[list[RESPONSE_TYPE], None, None]:
+        """Fire the query event of the callback manager, as the engines of the framework do."""
+        ended: list[RESPONSE_TYPE] = []
+        asked: dict[str, object] = {EventPayload.QUERY_STR: query_bundle.query_str}
+        with self.callback_manager.event(CBEventType.QUERY, payload=asked) as event:
+            yield ended
+            event.on_end(payload={EventPayload.RESPONSE: ended[0]})

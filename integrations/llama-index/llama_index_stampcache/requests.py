@@ -1,0 +1,68 @@
+"""From a query to the request that is looked up."""
+
+from collections.abc import Sequence
+
+from llama_index.core.schema import NodeWithScore, QueryBundle
+from msgspec import Struct
+
+from llama_index_stampcache.evidence import evidence_of
+from llama_index_stampcache.fingerprint import Fingerprint
+from llama_index_stampcache.inner import Inner
+from stampcache import Evidence, Request
+from stampcache.errors import CanonicalError
+
+
+class Asked(Struct, frozen=True):
+    """What a bundle asks, noted before a retriever writes its vector into it.
+
+    ``prompt`` is set where more than the question decides what is retrieved; then there is no
+    question to compare by meaning.
+    """
+
+    question: str
+    prompt: object = None
+    image: bool = False
+
+
+def asked_of(bundle: QueryBundle) -> Asked:
+    """Return what a bundle asks."""
+    if bundle.custom_embedding_strs is None and bundle.embedding is None:
+        return Asked(bundle.query_str, image=bundle.image_path is not None)
+    prompt = {
+        "question": bundle.query_str,
+        "embedding_strs": bundle.custom_embedding_strs,
+        "embedding": bundle.embedding,
+    }
+    return Asked("", prompt, image=bundle.image_path is not None)
+
+
+class Requests:
+    """Makes the requests of one engine, whose settings are read anew for each."""
+
+    def __init__(self, inner: Inner, fingerprint: Fingerprint, *, corpus: str) -> None:
+        self._inner = inner
+        self._fingerprint = fingerprint
+        self._corpus = corpus
+
+    def of(self, asked: Asked, nodes: Sequence[NodeWithScore] | None) -> Request:
+        """Return the request for what was asked and retrieved.
+
+        Raises:
+            CanonicalError: the query, a node or a part of the engine has no identity.
+        """
+        if asked.image:
+            raise CanonicalError("The query has an image, whose content may change; ask without.")
+        return Request(
+            question=asked.question,
+            prompt=asked.prompt,
+            settings=self._fingerprint.settings(self._inner.llm),
+            evidence=None if nodes is None else self.evidence(nodes),
+        )
+
+    def evidence(self, nodes: Sequence[NodeWithScore]) -> tuple[Evidence, ...]:
+        """Return nodes as evidence.
+
+        Raises:
+            CanonicalError: a node carries media.
+        """
+        return evidence_of(nodes, corpus=self._corpus, mode=self._inner.metadata_mode)

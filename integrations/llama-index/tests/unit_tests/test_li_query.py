@@ -1,0 +1,409 @@
+"""Hits and misses of `CachedQueryEngine`: what they return, and when documents change."""
+
+from typing import Any
+
+import pytest
+from llama_fakes import Corpus, DigestLLM, bundle, semantic_cache
+from llama_index.core.base.response.schema import PydanticResponse, Response
+from llama_index.core.callbacks import CallbackManager, CBEventType
+from llama_index.core.callbacks.llama_debug import LlamaDebugHandler
+from llama_index.core.chat_engine import CondenseQuestionChatEngine
+from llama_index.core.memory import ChatMemoryBuffer
+from llama_index.core.postprocessor import SimilarityPostprocessor
+from llama_index.core.prompts import PromptTemplate
+from llama_index.core.query_engine import CitationQueryEngine, CustomQueryEngine
+from llama_index.core.tools import QueryEngineTool
+from pydantic import BaseModel
+
+from llama_index_stampcache import CachedQueryEngine
+from stampcache import Cache, ConfigError, open_cache
+
+QUESTION = "how long is annual leave"
+
+
+def report(response: Any) -> dict[str, Any]:
+    assert response.metadata is not None
+    found: dict[str, Any] = response.metadata["cache"]
+    return found
+
+
+def test_a_second_equal_question_is_a_hit(cache: Cache, corpus: Corpus, llm: DigestLLM) -> None:
+    inner = corpus.engine(llm)
+    engine = CachedQueryEngine(inner, cache=cache)
+    fresh = inner.query(QUESTION)
+    missed, hit = engine.query(QUESTION), engine.query(f"  {QUESTION} ")
+    assert llm.calls == 2
+    assert report(missed) == {
+        "hit": False,
+        "level": None,
+        "similarity": None,
+        "reason": "not found",
+        "entry_id": None,
+        "saved": {},
+    }
+    assert report(hit)["hit"] and report(hit)["level"] == "exact"
+    assert report(hit)["entry_id"] and report(hit)["saved"]["latency_s"] > 0
+    for response in (missed, hit):
+        assert type(response) is Response
+        assert str(response) == str(fresh)
+        assert response.source_nodes == fresh.source_nodes
+        assert response.metadata is not None and fresh.metadata is not None
+        assert {k: v for k, v in response.metadata.items() if k != "cache"} == fresh.metadata
+
+
+async def test_o7_sync_and_async_share_entries(
+    cache: Cache, corpus: Corpus, llm: DigestLLM
+) -> None:
+    engine = CachedQueryEngine(corpus.engine(llm), cache=cache.aio)
+    missed = await engine.aquery(QUESTION)
+    assert not report(missed)["hit"]
+    assert report(await engine.aquery(QUESTION))["hit"]
+    assert report(engine.query(QUESTION))["hit"]
+    assert llm.calls == 1
+
+
+def test_a_cache_may_be_given_by_url(corpus: Corpus, llm: DigestLLM) -> None:
+    engine = CachedQueryEngine(corpus.engine(llm), cache="memory://")
+    engine.query(QUESTION)
+    assert report(engine.query(QUESTION))["hit"]
+    assert isinstance(engine.cache, Cache)
+    engine.cache.close()
+
+
+def test_f1_a_new_relevant_document_is_answered_from(
+    cache: Cache, corpus: Corpus, llm: DigestLLM
+) -> None:
+    engine = CachedQueryEngine(corpus.engine(llm), cache=cache)
+    before = engine.query(QUESTION)
+    corpus.insert("news", "annual leave is now forty days long")
+    after = engine.query(QUESTION)
+    assert report(after)["reason"] == "evidence changed"
+    assert str(after) != str(before)
+
+
+def test_f2_an_edited_document_takes_its_answers_and_no_others(
+    cache: Cache, corpus: Corpus, llm: DigestLLM
+) -> None:
+    engine = CachedQueryEngine(corpus.engine(llm, top_k=1), cache=cache)
+    engine.query(QUESTION)
+    engine.query("when is lunch served")
+    corpus.edit("leave", "annual leave is forty days")
+    assert report(engine.query(QUESTION))["reason"] == "evidence changed"
+    assert report(engine.query("when is lunch served"))["hit"]
+
+
+def test_f2_an_engine_built_after_an_ingestion_finds_the_answers_that_still_hold(
+    cache: Cache, corpus: Corpus, llm: DigestLLM
+) -> None:
+    def ask(question: str) -> dict[str, Any]:
+        inner = corpus.index.as_query_engine(llm=llm, similarity_top_k=1)
+        return report(CachedQueryEngine(inner, cache=cache).query(question))
+
+    ask(QUESTION), ask("when is lunch served")
+    corpus.edit("leave", "annual leave is forty days")
+    assert ask("when is lunch served")["hit"] and not ask(QUESTION)["hit"]
+
+
+def test_f3_what_was_not_known_before_the_ingest_is_not_served_after_it(cache: Cache) -> None:
+    llm, empty = DigestLLM(), Corpus({})
+    engine = CachedQueryEngine(empty.engine(llm), cache=cache)
+    assert str(engine.query(QUESTION)) == "Empty Response"
+    empty.insert("leave", "annual leave is thirty days")
+    assert str(engine.query(QUESTION)).startswith("answer ")
+
+
+def test_f5_answers_are_invalidated_by_source_and_corpus(
+    cache: Cache, corpus: Corpus, llm: DigestLLM
+) -> None:
+    engine = CachedQueryEngine(corpus.engine(llm, top_k=1), cache=cache, corpus="handbook")
+    engine.query(QUESTION)
+    engine.query("when is lunch served")
+    assert cache.invalidate(corpus="handbook", source="leave") == 1
+    assert not report(engine.query(QUESTION))["hit"]
+    assert cache.invalidate(corpus="handbook") == 2
+    assert cache.invalidate(corpus="other") == 0
+
+
+def test_f9_a_deleted_document_leaves_no_answer(
+    cache: Cache, corpus: Corpus, llm: DigestLLM
+) -> None:
+    engine = CachedQueryEngine(corpus.engine(llm, top_k=1), cache=cache)
+    engine.query(QUESTION)
+    corpus.delete("leave")
+    assert not report(engine.query(QUESTION))["hit"]
+
+
+def test_f15_the_same_text_under_a_new_id_is_the_same_evidence(
+    cache: Cache, corpus: Corpus, llm: DigestLLM
+) -> None:
+    engine = CachedQueryEngine(corpus.engine(llm, top_k=1), cache=cache)
+    engine.query(QUESTION)
+    corpus.delete("leave")
+    corpus.insert("renamed", "annual leave is thirty days")
+    hit = engine.query(QUESTION)
+    assert report(hit)["hit"]
+    assert hit.source_nodes[0].node.ref_doc_id == "renamed"  # the nodes are those found now
+    assert set(hit.metadata or {}) == {hit.source_nodes[0].node_id, "cache"}
+
+
+def test_metadata_that_reaches_the_model_is_evidence(cache: Cache, llm: DigestLLM) -> None:
+    corpus = Corpus({})
+    corpus.insert("leave", "annual leave is thirty days", {"year": 2024})
+    engine = CachedQueryEngine(corpus.engine(llm), cache=cache)
+    engine.query(QUESTION)
+    corpus.delete("leave")
+    corpus.insert("leave", "annual leave is thirty days", {"year": 2025})
+    assert report(engine.query(QUESTION))["reason"] == "evidence changed"
+
+
+def test_none_does_not_retrieve_on_a_hit(cache: Cache, corpus: Corpus, llm: DigestLLM) -> None:
+    engine = CachedQueryEngine(corpus.engine(llm, top_k=1), cache=cache, grounding="none")
+    missed = engine.query(QUESTION)
+    corpus.edit("leave", "annual leave is forty days")
+    hit = engine.query(QUESTION)
+    assert report(hit)["hit"] and llm.calls == 1
+    assert str(hit) == str(missed)
+    assert hit.source_nodes == missed.source_nodes  # those that the answer was made from
+    assert hit.source_nodes[0].node is not missed.source_nodes[0].node
+    assert cache.invalidate(source="leave") == 1
+
+
+def test_none_serves_engines_without_retrieval(cache: Cache) -> None:
+    llm = DigestLLM()
+
+    class Plain(CustomQueryEngine):
+        llm: DigestLLM
+
+        def custom_query(self, query_str: str) -> str:
+            return str(self.llm.complete(query_str).text)
+
+    engine = CachedQueryEngine(Plain(llm=llm), cache=cache, grounding="none")
+    first, second = engine.query(QUESTION), engine.query(QUESTION)
+    assert str(first) == str(second) and llm.calls == 1
+    with pytest.raises(ConfigError, match='pass grounding="none"'):
+        CachedQueryEngine(Plain(llm=llm), cache=cache)
+
+
+@pytest.mark.parametrize("grounding", ["version", "watch", "always"])
+def test_groundings_that_do_not_exist_are_refused(
+    grounding: Any, cache: Cache, corpus: Corpus, llm: DigestLLM
+) -> None:
+    with pytest.raises(ConfigError, match='"recheck" and "none"'):
+        CachedQueryEngine(corpus.engine(llm), cache=cache, grounding=grounding)
+
+
+def test_a_paraphrase_is_answered_with_the_evidence_of_its_entry(
+    corpus: Corpus, llm: DigestLLM
+) -> None:
+    cache = semantic_cache()
+    engine = CachedQueryEngine(corpus.engine(llm), cache=cache)
+    missed = engine.query("how long is annual leave")
+    hit = engine.query("tell me about annual leave")
+    assert report(hit)["level"] == "semantic" and report(hit)["reason"] == "same question"
+    assert str(hit) == str(missed)
+    assert hit.source_nodes == missed.source_nodes
+    corpus.edit("leave", "annual leave is forty days")
+    assert not report(engine.query("tell me about annual leave"))["hit"]
+    cache.close()
+
+
+async def test_a_paraphrase_is_answered_in_a_task(corpus: Corpus, llm: DigestLLM) -> None:
+    cache = semantic_cache()
+    engine = CachedQueryEngine(corpus.engine(llm), cache=cache)
+    await engine.aquery("how long is annual leave")
+    assert report(await engine.aquery("tell me about annual leave"))["level"] == "semantic"
+    cache.close()
+
+
+def test_c10_a_reported_answer_is_gone(cache: Cache, corpus: Corpus, llm: DigestLLM) -> None:
+    engine = CachedQueryEngine(corpus.engine(llm), cache=cache)
+    engine.query(QUESTION)
+    assert cache.report_bad(report(engine.query(QUESTION))["entry_id"])
+    assert not report(engine.query(QUESTION))["hit"]
+
+
+@pytest.mark.parametrize("grounding", ["recheck", "none"])
+def test_h11_changing_a_response_changes_no_later_one(
+    grounding: Any, cache: Cache, corpus: Corpus, llm: DigestLLM
+) -> None:
+    engine = CachedQueryEngine(corpus.engine(llm), cache=cache, grounding=grounding)
+    clean = engine.query(QUESTION)
+    text, first = str(clean), clean.source_nodes[0].node.get_content()
+    for _ in range(3):
+        response = engine.query(QUESTION)
+        assert isinstance(response, Response)
+        assert response.response == text
+        assert response.source_nodes[0].node.get_content() == first
+        assert "spoiled" not in (response.metadata or {})
+        response.response = "spoiled"
+        response.source_nodes.clear()
+        assert response.metadata is not None
+        response.metadata["spoiled"] = True
+        response.metadata["cache"]["saved"]["spoiled"] = True
+    clean.source_nodes.pop()
+    assert len(engine.query(QUESTION).source_nodes) == 2
+
+
+class Days(BaseModel):
+    number: int
+    unit: str = "days"
+
+
+@pytest.mark.parametrize("grounding", ["recheck", "none"])
+async def test_h1_a_parsed_answer_is_rebuilt(
+    grounding: Any, cache: Cache, corpus: Corpus, llm: DigestLLM
+) -> None:
+    llm.answers('{"number": 30, "unit": "days"}')
+    inner = corpus.engine(llm, output_cls=Days)
+    engine = CachedQueryEngine(inner, cache=cache, grounding=grounding)
+    missed, hit = engine.query(QUESTION), engine.query(QUESTION)
+    assert report(hit)["hit"] and report(await engine.aquery(QUESTION))["hit"]
+    assert isinstance(missed, PydanticResponse) and isinstance(hit, PydanticResponse)
+    assert type(hit.response) is Days and hit.response == Days(number=30)
+    assert hit.response is not missed.response
+    assert llm.calls == 1
+
+
+def test_a9_a_changed_schema_of_the_same_name_is_another_engine(
+    cache: Cache, corpus: Corpus, llm: DigestLLM
+) -> None:
+    class Other(BaseModel):
+        number: int
+        unit: str = "weeks"
+
+    Other.__name__, Other.__qualname__ = Days.__name__, Days.__qualname__
+    llm.answers('{"number": 30}')
+    CachedQueryEngine(corpus.engine(llm, output_cls=Days), cache=cache).query(QUESTION)
+    other = CachedQueryEngine(corpus.engine(llm, output_cls=Other), cache=cache)
+    assert not report(other.query(QUESTION))["hit"]
+
+
+def test_citations_come_back_as_the_engine_made_them(
+    cache: Cache, corpus: Corpus, llm: DigestLLM
+) -> None:
+    inner = CitationQueryEngine.from_args(corpus.index, llm=llm, similarity_top_k=2)
+    engine = CachedQueryEngine(inner, cache=cache)
+    missed, hit = engine.query(QUESTION), engine.query(QUESTION)
+    assert report(hit)["hit"]
+    assert str(hit) == str(missed)
+    assert hit.source_nodes == missed.source_nodes
+    assert hit.source_nodes[0].node.get_content().startswith("Source 1:")
+
+
+def test_a_query_with_its_own_embedding_text_is_another_request(corpus: Corpus) -> None:
+    llm, cache = DigestLLM(), semantic_cache()
+    engine = CachedQueryEngine(corpus.engine(llm), cache=cache)
+    engine.query(QUESTION)
+    hyde = bundle(QUESTION, custom_embedding_strs=["annual leave is thirty days"])
+    assert report(engine.query(hyde))["reason"].startswith("not found")
+    again = bundle(QUESTION, custom_embedding_strs=["annual leave is thirty days"])
+    assert report(engine.query(again))["level"] == "exact"
+    other = bundle(QUESTION, custom_embedding_strs=["annual leave"])
+    assert not report(engine.query(other))["hit"]
+    cache.close()
+
+
+def test_a_query_with_an_image_bypasses_the_cache(
+    cache: Cache, corpus: Corpus, llm: DigestLLM
+) -> None:
+    engine = CachedQueryEngine(corpus.engine(llm), cache=cache)
+    for _ in range(2):
+        response = engine.query(bundle(QUESTION, image_path="/photo.png"))
+        assert report(response)["reason"] == "uncacheable"
+    assert llm.calls == 2 and cache.stats().entries == 0
+
+
+def test_a_bundle_of_a_plain_question_is_that_question(
+    cache: Cache, corpus: Corpus, llm: DigestLLM
+) -> None:
+    engine = CachedQueryEngine(corpus.engine(llm), cache=cache)
+    engine.query(QUESTION)
+    assert report(engine.query(bundle(QUESTION)))["hit"]
+
+
+def test_retrieval_and_synthesis_are_handed_on(
+    cache: Cache, corpus: Corpus, llm: DigestLLM
+) -> None:
+    inner = corpus.engine(llm)
+    engine = CachedQueryEngine(inner, cache=cache)
+    nodes = engine.retrieve(bundle(QUESTION))
+    assert nodes == inner.retrieve(bundle(QUESTION))
+    made = engine.synthesize(bundle(QUESTION), nodes)
+    assert str(made) == str(inner.query(QUESTION))
+    assert engine.inner is inner and cache.stats().requests == 0
+
+
+async def test_async_retrieval_and_synthesis_are_handed_on(
+    cache: Cache, corpus: Corpus, llm: DigestLLM
+) -> None:
+    engine = CachedQueryEngine(corpus.engine(llm), cache=cache)
+    nodes = await engine.aretrieve(bundle(QUESTION))
+    made = await engine.asynthesize(bundle(QUESTION), nodes)
+    assert str(made) == str(engine.query(QUESTION))
+
+
+def test_prompts_are_those_of_the_inner_engine(
+    cache: Cache, corpus: Corpus, llm: DigestLLM
+) -> None:
+    inner = corpus.engine(llm)
+    engine = CachedQueryEngine(inner, cache=cache)
+    assert engine.get_prompts().keys() == inner.get_prompts().keys()
+    engine.query(QUESTION)
+    changed = PromptTemplate("{context_str} -- {query_str}")
+    engine.update_prompts({"response_synthesizer:text_qa_template": changed})
+    assert not report(engine.query(QUESTION))["hit"]
+    assert llm.prompts[-1].endswith(f"-- {QUESTION}")
+
+
+def test_query_events_fire_for_hits_and_misses(cache: Cache, llm: DigestLLM) -> None:
+    debug = LlamaDebugHandler(print_trace_on_end=False)
+    corpus = Corpus({"leave": "annual leave is thirty days"})
+    inner = corpus.engine(llm)
+    inner.callback_manager = CallbackManager([debug])
+    engine = CachedQueryEngine(inner, cache=cache)
+    engine.query(QUESTION)
+    engine.query(QUESTION)
+    assert len(debug.get_event_pairs(CBEventType.QUERY)) == 2
+
+
+def test_o8_it_works_as_a_tool(cache: Cache, corpus: Corpus, llm: DigestLLM) -> None:
+    engine = CachedQueryEngine(corpus.engine(llm), cache=cache)
+    tool = QueryEngineTool.from_defaults(engine, name="handbook", description="rules")
+    first, second = tool.call(QUESTION), tool.call(QUESTION)
+    assert str(first) == str(second) and llm.calls == 1
+    assert report(second.raw_output)["hit"]
+
+
+def test_d7_condensed_questions_hit_across_conversations(
+    cache: Cache, corpus: Corpus, llm: DigestLLM
+) -> None:
+    condenser = DigestLLM()
+    condenser.answers(QUESTION)
+    engine = CachedQueryEngine(corpus.engine(llm), cache=cache)
+    answers = []
+    for _ in range(2):
+        chat = CondenseQuestionChatEngine.from_defaults(
+            query_engine=engine, llm=condenser, memory=ChatMemoryBuffer(token_limit=1_000)
+        )
+        answers.append([str(chat.chat(QUESTION)), str(chat.chat("and how long is it?"))])
+        assert len(chat.chat_history) == 4
+    assert answers[0] == answers[1] and llm.calls == 1
+
+
+def test_postprocessors_run_before_the_comparison(
+    cache: Cache, corpus: Corpus, llm: DigestLLM
+) -> None:
+    cut = SimilarityPostprocessor(similarity_cutoff=0.5)
+    engine = CachedQueryEngine(corpus.engine(llm, node_postprocessors=[cut]), cache=cache)
+    missed, hit = engine.query(QUESTION), engine.query(QUESTION)
+    assert report(hit)["hit"] and len(hit.source_nodes) == len(missed.source_nodes) == 1
+
+
+def test_an_entry_outlives_the_process_that_made_it(
+    tmp_path: Any, corpus: Corpus, llm: DigestLLM
+) -> None:
+    url = f"sqlite:///{tmp_path / 'rag.db'}"
+    for asked in range(2):
+        with open_cache(url) as cache:
+            engine = CachedQueryEngine(corpus.engine(llm), cache=cache)
+            assert report(engine.query(QUESTION))["hit"] is bool(asked)

@@ -1,0 +1,182 @@
+"""Streams: handed on as they come, stored when they have ended, replayed as streams."""
+
+import gc
+from typing import Any
+
+import pytest
+from llama_fakes import Corpus, DigestLLM
+from llama_index.core.base.response.schema import AsyncStreamingResponse, StreamingResponse
+
+import stampcache
+from llama_index_stampcache import CachedQueryEngine
+from stampcache import Cache
+
+QUESTION = "how long is annual leave"
+
+
+def streaming(corpus: Corpus, llm: DigestLLM, cache: Cache, **options: Any) -> CachedQueryEngine:
+    return CachedQueryEngine(corpus.engine(llm, streaming=True), cache=cache, **options)
+
+
+def ask(engine: CachedQueryEngine) -> StreamingResponse:
+    response = engine.query(QUESTION)
+    assert isinstance(response, StreamingResponse)
+    return response
+
+
+async def aask(engine: CachedQueryEngine) -> AsyncStreamingResponse:
+    response = await engine.aquery(QUESTION)
+    assert isinstance(response, AsyncStreamingResponse)
+    return response
+
+
+def hit(response: StreamingResponse | AsyncStreamingResponse) -> bool:
+    assert response.metadata is not None
+    return bool(response.metadata["cache"]["hit"])
+
+
+@pytest.mark.parametrize("grounding", ["recheck", "none"])
+def test_i1_i3_a_stream_fills_and_is_replayed_in_chunks(
+    grounding: Any, cache: Cache, corpus: Corpus, llm: DigestLLM
+) -> None:
+    engine = streaming(corpus, llm, cache, grounding=grounding)
+    missed = ask(engine)
+    chunks = list(missed.response_gen)
+    replayed = ask(engine)
+    assert [hit(missed), hit(replayed)] == [False, True]
+    assert list(replayed.response_gen) == chunks and len(chunks) > 2
+    assert replayed.source_nodes == missed.source_nodes
+    assert str(ask(engine)) == "".join(chunks)
+    assert llm.calls == 1
+
+
+@pytest.mark.parametrize("grounding", ["recheck", "none"])
+async def test_i2_an_async_stream_fills_and_is_replayed_in_chunks(
+    grounding: Any, cache: Cache, corpus: Corpus, llm: DigestLLM
+) -> None:
+    engine = streaming(corpus, llm, cache, grounding=grounding)
+    missed = await aask(engine)
+    chunks = [chunk async for chunk in missed.response_gen]
+    replayed = await aask(engine)
+    assert [hit(missed), hit(replayed)] == [False, True]
+    assert [chunk async for chunk in replayed.response_gen] == chunks and len(chunks) > 2
+    assert str(await (await aask(engine)).get_response()) == "".join(chunks)
+    assert str(ask(engine)) == "".join(chunks)  # the class that the caller expects
+    assert llm.calls == 1
+
+
+def test_an_abandoned_stream_stores_nothing(cache: Cache, corpus: Corpus, llm: DigestLLM) -> None:
+    engine = streaming(corpus, llm, cache)
+    response = ask(engine)
+    next(iter(response.response_gen))
+    del response
+    gc.collect()
+    ask(engine)  # never consumed at all
+    assert cache.stats().entries == 0 and not hit(ask(engine))
+
+
+async def test_an_abandoned_async_stream_stores_nothing(
+    cache: Cache, corpus: Corpus, llm: DigestLLM
+) -> None:
+    engine = streaming(corpus, llm, cache)
+    response = await aask(engine)
+    stream: Any = response.response_gen
+    await anext(stream)
+    await stream.aclose()
+    assert cache.stats().entries == 0 and not hit(await aask(engine))
+
+
+def test_a_failed_stream_stores_nothing(cache: Cache, corpus: Corpus, llm: DigestLLM) -> None:
+    engine = streaming(corpus, llm, cache)
+    llm.fails(OSError("cut"), after_chunks=2)
+    with pytest.raises(OSError, match="cut"):
+        list(ask(engine).response_gen)
+    llm.fails(None)
+    assert cache.stats().entries == 0 and not hit(ask(engine))
+
+
+async def test_a_failed_async_stream_stores_nothing(
+    cache: Cache, corpus: Corpus, llm: DigestLLM
+) -> None:
+    engine = streaming(corpus, llm, cache)
+    llm.fails(OSError("cut"), after_chunks=2)
+    response = await aask(engine)
+    with pytest.raises(OSError, match="cut"):
+        [chunk async for chunk in response.response_gen]
+    assert cache.stats().entries == 0
+
+
+RAW = {"usage": {"prompt_tokens": 7, "completion_tokens": 3}}
+
+
+def finished(reason: str | None) -> dict[str, Any]:
+    return {**RAW, "choices": [{"finish_reason": reason}]}
+
+
+def test_a_stream_that_was_cut_off_by_length_stores_nothing(
+    cache: Cache, corpus: Corpus, llm: DigestLLM
+) -> None:
+    engine = streaming(corpus, llm, cache)
+    llm.answers("thirty days and then", finished("length"))
+    list(ask(engine).response_gen)
+    assert cache.stats().counters["refused.truncated"] == 1
+
+
+def test_a_stream_of_a_provider_that_ended_without_a_reason_stores_nothing(
+    cache: Cache, corpus: Corpus, llm: DigestLLM
+) -> None:
+    engine = streaming(corpus, llm, cache)
+    llm.answers("thirty days and then", finished(None))
+    list(ask(engine).response_gen)
+    assert cache.stats().counters["refused.aborted"] == 1
+
+
+async def test_k3_tokens_of_streams_are_counted(
+    cache: Cache, corpus: Corpus, llm: DigestLLM
+) -> None:
+    engine = streaming(corpus, llm, cache)
+    llm.answers("thirty days in all", finished("stop"))
+    list(ask(engine).response_gen)
+    response = ask(engine)
+    assert response.metadata is not None
+    saved = response.metadata["cache"]["saved"]
+    assert (saved["input_tokens"], saved["output_tokens"]) == (7, 3)
+    cache.clear()
+    _ = [chunk async for chunk in (await aask(engine)).response_gen]
+    assert (await aask(engine)).metadata["cache"]["saved"] == {  # type: ignore[index]
+        **saved,
+        "latency_s": pytest.approx(0, abs=60),
+    }
+
+
+def test_a_stream_is_stored_for_the_tenant_that_asked(
+    cache: Cache, corpus: Corpus, llm: DigestLLM
+) -> None:
+    engine = streaming(corpus, llm, cache)
+    with stampcache.scope(tenant="acme"):
+        response = ask(engine)
+    with stampcache.scope(tenant="other"):
+        list(response.response_gen)  # whoever reads it, acme has asked
+        assert not hit(ask(engine))
+    with stampcache.scope(tenant="acme"):
+        assert hit(ask(engine))
+
+
+def test_a_document_that_changed_during_the_stream_fences_the_answer(
+    cache: Cache, corpus: Corpus, llm: DigestLLM
+) -> None:
+    engine = streaming(corpus, llm, cache, grounding="none")
+    response = ask(engine)
+    cache.invalidate(source="leave")
+    list(response.response_gen)
+    assert cache.stats().counters["refused.fenced"] == 1
+
+
+def test_the_caller_cannot_change_what_a_stream_stores(
+    cache: Cache, corpus: Corpus, llm: DigestLLM
+) -> None:
+    engine = streaming(corpus, llm, cache, grounding="none")
+    response = ask(engine)
+    response.source_nodes.clear()
+    list(response.response_gen)
+    assert len(ask(engine).source_nodes) == 2

@@ -1,0 +1,73 @@
+"""stampcache serves a cached RAG answer only while everything the answer depended on still holds."""
+
+from stampcache.cache import AsyncCache, Cache, open_cache
+from stampcache.calibration import Calibration
+from stampcache.errors import (
+    CodecError,
+    ConfigError,
+    EmbedderError,
+    JudgeError,
+    ScopeError,
+    StampCacheError,
+    StoreError,
+    VerifierError,
+)
+from stampcache.model import (
+    Answer,
+    Entry,
+    Evidence,
+    Hit,
+    Level,
+    Miss,
+    Outcome,
+    Reason,
+    Refused,
+    Request,
+    Saved,
+    Scope,
+    Seam,
+    Settings,
+    Signature,
+    Stale,
+    Stamps,
+    Stored,
+    Usage,
+)
+from stampcache.scope import scope
+
+__version__ = "0.1.0"
+
+__all__ = [
+    "Answer",
+    "AsyncCache",
+    "Cache",
+    "Calibration",
+    "CodecError",
+    "ConfigError",
+    "EmbedderError",
+    "Entry",
+    "Evidence",
+    "Hit",
+    "JudgeError",
+    "Level",
+    "Miss",
+    "Outcome",
+    "Reason",
+    "Refused",
+    "Request",
+    "Saved",
+    "Scope",
+    "ScopeError",
+    "Seam",
+    "Settings",
+    "Signature",
+    "Stale",
+    "StampCacheError",
+    "Stamps",
+    "StoreError",
+    "Stored",
+    "Usage",
+    "VerifierError",
+    "open_cache",
+    "scope",
+]

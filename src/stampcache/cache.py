@@ -1,0 +1,444 @@
+"""The two faces of the cache: `Cache` for threads, `AsyncCache` for tasks. Same names, same flows.
+
+Both may stand on one core: ``cache.aio`` is the async face of the same cache.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from types import TracebackType
+from typing import Self, TypeVar
+
+from msgspec.structs import replace
+
+from stampcache import flows
+from stampcache.calibration import Calibration
+from stampcache.core import (
+    Core,
+    SystemClock,
+    Tenants,
+    as_answer,
+    flight_key,
+    own,
+    refused,
+    scope_part,
+)
+from stampcache.decide import DAY_S, MAX_ANSWER_BYTES, Rules
+from stampcache.effects import Flow, arun, run
+from stampcache.errors import ConfigError
+from stampcache.explain import Explanation
+from stampcache.flows import Ask
+from stampcache.model import (
+    Answer,
+    Evidence,
+    Hit,
+    Miss,
+    Outcome,
+    Request,
+    Scope,
+    Selector,
+    Stamps,
+    Update,
+)
+from stampcache.opening import CAPACITY, Models, assemble
+from stampcache.ports import Clock, Store, Verifier
+from stampcache.stores.urls import open_store
+from stampcache.telemetry import Stats
+
+Retrieve = Callable[[str], Sequence[Evidence]]
+AsyncRetrieve = Callable[[str], Awaitable[Sequence[Evidence]]]
+Done = TypeVar("Done")
+
+
+class _Face:
+    """What both faces are made of: one core, and arguments turned into the inputs of flows."""
+
+    def __init__(
+        self,
+        store: Store | str,
+        *,
+        embedder: object = None,
+        calibration: Calibration | Mapping[str, object] | float | None = None,
+        verifier: Verifier | None = None,
+        tokenizer: object = None,
+        tenants: Tenants = "optional",
+        stamps: Stamps | None = None,
+        secret: bytes | str | None = None,
+        capacity: int = CAPACITY,
+        ttl_s: float | None = 7 * DAY_S,
+        max_answer_bytes: int = MAX_ANSWER_BYTES,
+        flight_timeout_s: float = 120.0,
+        strict: bool = False,
+        clock: Clock | None = None,
+    ) -> None:
+        """Open a cache; `open_cache` tells what each argument means."""
+        given = open_store(store, capacity=capacity) if isinstance(store, str) else store
+        core = assemble(
+            given,
+            models=Models(embedder, calibration, verifier, tokenizer),
+            tenants=tenants,
+            stamps=stamps or Stamps(),
+            secret=secret,
+            rules=Rules(ttl_s=ttl_s, max_answer_bytes=max_answer_bytes, strict=strict),
+            flight_timeout_s=flight_timeout_s,
+            clock=clock or SystemClock(),
+        )
+        self.core: Core = core
+
+    @classmethod
+    def on(cls, core: Core) -> Self:
+        """Return a face of an existing core."""
+        face = cls.__new__(cls)
+        face.core = core
+        return face
+
+    def _selector(
+        self,
+        corpus: str | None,
+        source: str | None,
+        chunk: str | None,
+        entry: str | None,
+        stamps: Stamps | None,
+        scope: Scope | None,
+    ) -> Selector:
+        selector = Selector(
+            corpus=corpus,
+            source=source,
+            chunk=chunk,
+            entry=entry,
+            stamps=None if stamps == Stamps() else stamps,
+            scope=None if scope is None else self.core.scope_digest(scope),
+        )
+        if selector == Selector():
+            raise ConfigError(
+                "invalidate() needs to know what changed: give corpus=, source=, chunk=, entry=,"
+                " stamps= or scope=; to empty a scope, use clear()."
+            )
+        return selector
+
+
+class Cache(_Face):
+    """A cache for sync code. Open one with `stampcache.open_cache`; it may be shared by all threads.
+
+    A lookup, an update and `get_or_create` never raise because something is down: the outcome is then
+    a Miss (or the update Refused), counted, and the application goes on. They do raise `ConfigError`
+    and `ScopeError`, and everything when the cache was opened with ``strict=True``.
+    """
+
+    @property
+    def aio(self) -> "AsyncCache":
+        """The async face of this same cache."""
+        return AsyncCache.on(self.core)
+
+    def lookup(self, request: Request, *, retrieve: Retrieve | None = None) -> Outcome:
+        """Return a `Hit`, a `Stale` or a `Miss`, each with its reason.
+
+        Args:
+            request: what would be run. With ``evidence`` an entry is served only while that
+                question still retrieves the same chunks.
+            retrieve: gives the evidence of any question now; with it a grounded request may also be
+                answered by meaning, after the entry's own question has been rechecked.
+        """
+        return self._look(self.core.ask(request, can_retrieve=retrieve is not None), retrieve)
+
+    def _look(self, ask: Ask | Miss, retrieve: Retrieve | None) -> Outcome:
+        outcome: Outcome = ask if isinstance(ask, Miss) else self._drive(flows.lookup(ask), retrieve)
+        self.core.counters.outcome(outcome, scope_part(ask))
+        return outcome
+
+    def update(
+        self,
+        request: Request,
+        answer: Answer | str,
+        *,
+        outcome: Outcome | None = None,
+        evidence: Sequence[Evidence] | None = None,
+    ) -> Update:
+        """Store the answer to a request; return `Stored`, or `Refused` with the reason.
+
+        Args:
+            request: the request that was looked up.
+            answer: what the application answered.
+            outcome: what `lookup` returned. It carries the question's vector and the fence, without
+                which an answer made from an old document could be stored after the document changed.
+            evidence: the chunks the answer was made from, in rank order; default: the request's.
+        """
+        given = None if evidence is None else tuple(evidence)
+        fill = self.core.fill(request, answer, given, outcome)
+        done = refused(fill) if isinstance(fill, Miss) else self._drive(flows.update(fill))
+        self.core.counters.update(done, "" if isinstance(fill, Miss) else fill.identity.scope)
+        if self.core.counters_due():
+            self.core.save_counters()
+        return done
+
+    def get_or_create(
+        self,
+        request: Request,
+        make: Callable[[], Answer | str],
+        *,
+        retrieve: Retrieve | None = None,
+    ) -> Answer:
+        """Return the cached answer, else the one that ``make`` gives, which is then stored.
+
+        Equal requests that run at once, in threads and tasks alike, share one making and its failure.
+        """
+        ask = self.core.ask(request, can_retrieve=retrieve is not None)
+        if isinstance(ask, Miss):
+            self.core.counters.outcome(ask, "")
+            return as_answer(make())
+
+        def look_or_make() -> Answer:
+            outcome = self._look(ask, retrieve)
+            if isinstance(outcome, Hit):
+                return outcome.answer
+            answer = as_answer(make())
+            self.update(request, answer, outcome=outcome)
+            return answer
+
+        return own(self.core.flights.run(flight_key(ask.identity, request), look_or_make))
+
+    def invalidate(
+        self,
+        *,
+        corpus: str | None = None,
+        source: str | None = None,
+        chunk: str | None = None,
+        entry: str | None = None,
+        stamps: Stamps | None = None,
+        scope: Scope | None = None,
+    ) -> int:
+        """Delete all entries that match everything given, in all scopes; return how many went.
+
+        Answers being made meanwhile from what was named will not be stored either. No tenant is
+        needed: whoever ingests documents knows none.
+
+        Raises:
+            StoreError: the store could not do it; the entries are still there.
+        """
+        selector = self._selector(corpus, source, chunk, entry, stamps, scope)
+        return self._drive(flows.invalidate(selector))
+
+    def report_bad(self, entry_id: str) -> bool:
+        """Delete a wrongly served entry, and never serve that pair of questions again.
+
+        Returns whether the entry was still there.
+        """
+        return self._drive(flows.report_bad(entry_id))
+
+    def explain(self, request: Request, *, retrieve: Retrieve | None = None) -> Explanation:
+        """Look up without serving, counting or touching anything, and tell which check decided."""
+        ask = self.core.ask(request, can_retrieve=retrieve is not None, record=False)
+        if isinstance(ask, Miss):
+            return Explanation(request, ask)
+        return Explanation(request, self._drive(flows.lookup(ask), retrieve))
+
+    def clear(self) -> int:
+        """Delete the entries of the scope in force, and nothing else; return how many went."""
+        scope = self.core.scope_of(None)
+        if scope is None:
+            self.core.counters.event("clear.unscoped")
+            return 0
+        return self._drive(flows.clear(self.core.scope_digest(scope)))
+
+    def stats(self, *, everything: bool = False) -> Stats:
+        """Return the figures of this process for the scope in force, or for all scopes together."""
+        return self.core.stats(everything=everything)
+
+    def close(self) -> None:
+        """Write what is pending and let go of the store."""
+        self.core.close()
+
+    def _drive(self, flow: Flow[Done], retrieve: Retrieve | None = None) -> Done:
+        ports = self.core.ports
+        return run(flow, ports if retrieve is None else replace(ports, retrieve=retrieve))
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+
+class AsyncCache(_Face):
+    """A cache for tasks: the verbs of `Cache`, none of which blocks the event loop."""
+
+    @property
+    def sync(self) -> Cache:
+        """The sync face of this same cache."""
+        return Cache.on(self.core)
+
+    async def lookup(self, request: Request, *, retrieve: AsyncRetrieve | None = None) -> Outcome:
+        """See `Cache.lookup`."""
+        return await self._look(self.core.ask(request, can_retrieve=retrieve is not None), retrieve)
+
+    async def _look(self, ask: Ask | Miss, retrieve: AsyncRetrieve | None) -> Outcome:
+        if isinstance(ask, Miss):
+            outcome: Outcome = ask
+        else:
+            outcome = await self._drive(flows.lookup(ask), retrieve)
+        self.core.counters.outcome(outcome, scope_part(ask))
+        return outcome
+
+    async def update(
+        self,
+        request: Request,
+        answer: Answer | str,
+        *,
+        outcome: Outcome | None = None,
+        evidence: Sequence[Evidence] | None = None,
+    ) -> Update:
+        """See `Cache.update`."""
+        given = None if evidence is None else tuple(evidence)
+        fill = self.core.fill(request, answer, given, outcome)
+        done = refused(fill) if isinstance(fill, Miss) else await self._drive(flows.update(fill))
+        self.core.counters.update(done, "" if isinstance(fill, Miss) else fill.identity.scope)
+        if self.core.counters_due():
+            await asyncio.to_thread(self.core.save_counters)
+        return done
+
+    async def get_or_create(
+        self,
+        request: Request,
+        make: Callable[[], Awaitable[Answer | str]],
+        *,
+        retrieve: AsyncRetrieve | None = None,
+    ) -> Answer:
+        """See `Cache.get_or_create`."""
+        ask = self.core.ask(request, can_retrieve=retrieve is not None)
+        if isinstance(ask, Miss):
+            self.core.counters.outcome(ask, "")
+            return as_answer(await make())
+
+        async def look_or_make() -> Answer:
+            outcome = await self._look(ask, retrieve)
+            if isinstance(outcome, Hit):
+                return outcome.answer
+            answer = as_answer(await make())
+            await self.update(request, answer, outcome=outcome)
+            return answer
+
+        return own(await self.core.flights.arun(flight_key(ask.identity, request), look_or_make))
+
+    async def invalidate(
+        self,
+        *,
+        corpus: str | None = None,
+        source: str | None = None,
+        chunk: str | None = None,
+        entry: str | None = None,
+        stamps: Stamps | None = None,
+        scope: Scope | None = None,
+    ) -> int:
+        """See `Cache.invalidate`."""
+        selector = self._selector(corpus, source, chunk, entry, stamps, scope)
+        return await self._drive(flows.invalidate(selector))
+
+    async def report_bad(self, entry_id: str) -> bool:
+        """See `Cache.report_bad`."""
+        return await self._drive(flows.report_bad(entry_id))
+
+    async def explain(
+        self, request: Request, *, retrieve: AsyncRetrieve | None = None
+    ) -> Explanation:
+        """See `Cache.explain`."""
+        ask = self.core.ask(request, can_retrieve=retrieve is not None, record=False)
+        if isinstance(ask, Miss):
+            return Explanation(request, ask)
+        return Explanation(request, await self._drive(flows.lookup(ask), retrieve))
+
+    async def clear(self) -> int:
+        """See `Cache.clear`."""
+        scope = self.core.scope_of(None)
+        if scope is None:
+            self.core.counters.event("clear.unscoped")
+            return 0
+        return await self._drive(flows.clear(self.core.scope_digest(scope)))
+
+    async def stats(self, *, everything: bool = False) -> Stats:
+        """See `Cache.stats`."""
+        return await asyncio.to_thread(self.core.stats, everything=everything)
+
+    async def close(self) -> None:
+        """See `Cache.close`."""
+        await asyncio.to_thread(self.core.close)
+
+    async def _drive(self, flow: Flow[Done], retrieve: AsyncRetrieve | None = None) -> Done:
+        ports = self.core.async_ports
+        return await arun(flow, ports if retrieve is None else replace(ports, retrieve=retrieve))
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        await self.close()
+
+
+def open_cache(
+    store: Store | str,
+    *,
+    embedder: object = None,
+    calibration: Calibration | Mapping[str, object] | float | None = None,
+    verifier: Verifier | None = None,
+    tokenizer: object = None,
+    tenants: Tenants = "optional",
+    stamps: Stamps | None = None,
+    secret: bytes | str | None = None,
+    capacity: int = CAPACITY,
+    ttl_s: float | None = 7 * DAY_S,
+    max_answer_bytes: int = MAX_ANSWER_BYTES,
+    flight_timeout_s: float = 120.0,
+    strict: bool = False,
+    clock: Clock | None = None,
+) -> Cache:
+    """Open a cache over a store, given as an object or by its URL.
+
+    Args:
+        store: ``memory://``, ``sqlite:///path``, or an object that is a `stampcache.ports.Store`.
+        embedder: turns semantic hits on: ``"minilm"``, the name of a sentence-transformers model, a
+            LangChain ``Embeddings``, a LlamaIndex ``BaseEmbedding``, or an object with ``embed`` and
+            ``name``. Without one there are exact hits only.
+        calibration: the cosine at or above which two questions may be the same, for an embedder that
+            stampcache has not measured; a number, or thresholds by namespace.
+        verifier: a second opinion on each pair (see `stampcache.ports.Verifier`).
+        tokenizer: a Hugging Face tokenizer by whose token ids questions are keyed; default: their
+            canonical text.
+        tenants: ``"required"`` raises `ScopeError` where no tenant is in scope. ``"optional"`` serves
+            the tenant ``default``, until another tenant is seen: then unscoped calls bypass the cache.
+        stamps: versions that the cache cannot see, for all its entries.
+        secret: from which each tenant's key is derived; default: drawn once and kept in the store.
+        capacity: a hard bound on the number of entries, for a store given by URL.
+        ttl_s: the longest life of an entry in seconds; ``None``: until it is invalidated.
+        max_answer_bytes: larger answers are not stored.
+        flight_timeout_s: how long an equal request waits for the one that is being made.
+        strict: raise `StoreError`, `EmbedderError` and `VerifierError` instead of going on without the
+            cache: for tests.
+        clock: tells the time; for tests.
+
+    Raises:
+        ConfigError: something given is wrong; the sentence says what to change.
+    """
+    return Cache(
+        store,
+        embedder=embedder,
+        calibration=calibration,
+        verifier=verifier,
+        tokenizer=tokenizer,
+        tenants=tenants,
+        stamps=stamps,
+        secret=secret,
+        capacity=capacity,
+        ttl_s=ttl_s,
+        max_answer_bytes=max_answer_bytes,
+        flight_timeout_s=flight_timeout_s,
+        strict=strict,
+        clock=clock,
+    )

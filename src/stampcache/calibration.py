@@ -1,0 +1,118 @@
+"""From which similarity on two questions count as the same, for each measured embedder (pure).
+
+The unit is cosine similarity, higher is closer, and there is no other. A threshold belongs to one
+embedder: the same number means something else for another one. So an embedder that nobody measured
+has no calibration, and a cache with such an embedder serves exact hits only (ADR 0006).
+"""
+
+import warnings
+from collections.abc import Mapping
+from types import MappingProxyType
+
+import msgspec
+from msgspec import Struct
+
+from stampcache.errors import ConfigError
+
+LOWEST = 0.5
+LOOSE = 0.75
+MINILM = "all-minilm-l6-v2"
+
+
+class StampCacheWarning(UserWarning):
+    """A setting that works, but probably not as it was meant."""
+
+
+class Calibration(Struct, frozen=True, forbid_unknown_fields=True):
+    """Cosine thresholds in [0.5, 1]: pairs of questions at or above it go on to the other checks.
+
+    ``namespaces`` holds thresholds of single namespaces; ``measured_on`` says on which data, with
+    which rates.
+
+    Raises:
+        ConfigError: a threshold is no such cosine.
+    """
+
+    threshold: float
+    namespaces: Mapping[str, float] = {}
+    measured_on: str = ""
+
+    def __post_init__(self) -> None:
+        for threshold in (self.threshold, *self.namespaces.values()):
+            _check(threshold)
+
+    def threshold_for(self, namespace: str) -> float:
+        """Return the namespace's own threshold, or the common one."""
+        return self.namespaces.get(namespace, self.threshold)
+
+
+def _check(threshold: object) -> None:
+    if isinstance(threshold, bool) or not isinstance(threshold, int | float):
+        raise ConfigError(
+            f"The threshold {threshold!r} is no number; give a cosine similarity such as 0.9."
+        )
+    if not threshold <= 1:
+        raise ConfigError(
+            f"The threshold {threshold} is above 1; it is a cosine similarity, not a percentage."
+        )
+    if threshold < LOWEST:
+        raise ConfigError(
+            f"The threshold {threshold} is below {LOWEST}, where questions only share a topic; it "
+            "is a cosine similarity, higher is closer (a distance of 0.1 is the similarity 0.9)."
+        )
+
+
+_MEASURED: Mapping[str, Calibration] = MappingProxyType(
+    {
+        MINILM: Calibration(
+            threshold=0.90,
+            measured_on=(
+                "English, cosine and guards together, 95 % intervals. Fitted: traps served 3.6 % "
+                "of Kmemo's near misses (1.2 to 10.1), 1.3 % of the nearest other questions of "
+                "MTRAG (0.7 to 2.4). Not fitted: fow-cache serves 41.3 % of what should hit (35.9 "
+                "to 47.0) and 2.3 % of traps (1.1 to 4.7), QQP 35.1 % (32.7 to 37.6) and 4.1 % "
+                "(3.4 to 5.0), CheckList 66.7 % (62.6 to 70.6) and 29.0 % (26.1 to 32.1)."
+            ),
+        )
+    }
+)
+
+
+def calibration_for(embedder_name: str) -> Calibration | None:
+    """Return the calibration that was measured for this embedder, or ``None`` if none was."""
+    return _MEASURED.get(embedder_name)
+
+
+def as_calibration(
+    raw: float | Mapping[str, object] | Calibration | None,
+) -> Calibration | None:
+    """Return a calibration from a threshold, a mapping of its fields, or itself.
+
+    Warns with `StampCacheWarning` of thresholds below 0.75.
+
+    Raises:
+        ConfigError: a threshold is no cosine in [0.5, 1], or a field is unknown or of a wrong type.
+    """
+    if raw is None:
+        return None
+    given = _given(raw)
+    loose = sorted({t for t in (given.threshold, *given.namespaces.values()) if t < LOOSE})
+    if loose:
+        warnings.warn(
+            f"The threshold {loose[0]} is loose: below {LOOSE} most pairs are different questions "
+            "on one topic; measure it on your own questions.",
+            StampCacheWarning,
+            stacklevel=2,
+        )
+    return given
+
+
+def _given(raw: float | Mapping[str, object] | Calibration) -> Calibration:
+    if isinstance(raw, Calibration):
+        return raw
+    if not isinstance(raw, Mapping):
+        return Calibration(raw)
+    try:
+        return msgspec.convert(dict(raw), Calibration)
+    except msgspec.ValidationError as error:
+        raise ConfigError(f"This is no calibration: {error}.") from error

@@ -1,0 +1,160 @@
+"""Every rule of reuse, as pure functions over values (each cites the ADR that argues for it).
+
+Hard conditions never reach this module: an entry of another Partition is invisible. What is decided
+here is soft and reported: is the entry still valid, is the candidate the same question, may the
+answer be stored, for how long.
+"""
+
+from collections.abc import Sequence
+
+from msgspec import Struct
+
+from stampcache import guards, signature, ttl
+from stampcache.calibration import Calibration
+from stampcache.model import Answer, Candidate, Entry, Evidence, Reason, Request, Seam
+from stampcache.refusals import looks_refused
+
+DAY_S = 86_400.0
+MAX_ANSWER_BYTES = 8 * 2**20
+_CUT_OFF = frozenset({"length", "max_tokens", "max_output_tokens", "model_length", "incomplete"})
+_REFUSALS = frozenset({"content_filter", "refusal", "safety", "blocked", "recitation", "prohibited_content"})
+_FAILURES = frozenset({"error", "failed", "network_error", "insufficient_system_resource"})
+_ABORTS = frozenset({"abort", "aborted", "cancelled", "canceled", "interrupted"})
+_WAITING = frozenset({"tool_calls", "function_call", "tool_use"})
+
+
+class Rules(Struct, frozen=True, kw_only=True):
+    """How one cache decides; made once when it is opened. Lifetimes are in seconds."""
+
+    semantic: bool = False
+    calibration: Calibration | None = None
+    neighbours: int = 8
+    ttl_s: float | None = 7 * DAY_S
+    no_evidence_ttl_s: float = 300.0
+    max_answer_bytes: int = MAX_ANSWER_BYTES
+    strict: bool = False
+
+
+class Finding(Struct, frozen=True):
+    """Why something was decided against: the reason, and what was seen."""
+
+    reason: Reason
+    detail: str = ""
+
+
+def validity(entry: Entry, evidence: Sequence[Evidence] | None, now: float) -> Finding | None:
+    """Say why the entry no longer holds for its own question, or ``None`` (ADR 0005, ADR 0008).
+
+    ``evidence`` is what that question retrieves now; ``None`` where the caller does not recheck.
+    """
+    if ttl.expired(entry.expires_at, now):
+        return Finding(Reason.EXPIRED, f"ended {now - (entry.expires_at or now):.0f} s ago")
+    if evidence is None:
+        return None
+    if entry.evidence is None:
+        return Finding(Reason.EVIDENCE_UNKNOWN, "the entry was stored without its evidence")
+    if signature.evidence_digest(evidence) != entry.signature.evidence:
+        return Finding(Reason.EVIDENCE_CHANGED, _difference(entry.evidence, evidence))
+    return None
+
+
+def _difference(old: Sequence[Evidence], new: Sequence[Evidence]) -> str:
+    gone = {chunk.digest for chunk in old} - {chunk.digest for chunk in new}
+    sources = sorted({chunk.source for chunk in old if chunk.digest in gone and chunk.source})
+    named = f" of {', '.join(sources)}" if sources else ""
+    if gone:
+        return f"{len(gone)} of {len(old)} cited chunks{named} are no longer retrieved"
+    return f"retrieves {len(new)} chunks, cited {len(old)}, or in another order"
+
+
+def semantic_gate(request: Request, rules: Rules) -> Finding | None:
+    """Say why this request cannot be answered by meaning at all, or ``None`` (ADR 0006)."""
+    if not rules.semantic:
+        return Finding(Reason.NOT_FOUND, "no embedder is configured: exact hits only")
+    if rules.calibration is None:
+        return Finding(
+            Reason.UNCALIBRATED,
+            "no threshold was measured for this embedder; pass calibration= to give one",
+        )
+    if not request.question.strip():
+        return Finding(Reason.NOT_FOUND, "there is no question to compare, only a prompt")
+    if request.history:
+        return Finding(Reason.NOT_FOUND, "a question with history is matched exactly only")
+    if request.prompt is not None and request.evidence is None:
+        return Finding(
+            Reason.NOT_FOUND, "a prompt is matched exactly only, as what else it holds is not known"
+        )
+    return None
+
+
+def triage(candidate: Candidate, request: Request, threshold: float) -> Finding | None:
+    """Say why the candidate's question is not the asked one, or ``None`` if it may be (ADR 0006)."""
+    if candidate.similarity < threshold:
+        return Finding(
+            Reason.BELOW_THRESHOLD, f"similarity {candidate.similarity:.4f} < {threshold:.4f}"
+        )
+    if candidate.reported_bad:
+        return Finding(Reason.REPORTED_BAD, "this pair was reported as a wrong hit")
+    seen = guards.findings(request.question, candidate.entry.question)
+    if seen:
+        return Finding(Reason.GUARD, "; ".join(str(finding) for finding in seen))
+    return None
+
+
+def witness(entry: Entry, asked: Sequence[Evidence]) -> Finding | None:
+    """Say why the asked question's own evidence speaks against the entry, or ``None`` (ADR 0005).
+
+    The first chunk for the asked question must be among those that the entry cites. Asking for equal
+    lists would refuse nearly every paraphrase.
+    """
+    if entry.evidence is None:
+        return Finding(Reason.EVIDENCE_UNKNOWN, "the entry was stored without its evidence")
+    if not asked or not entry.evidence:
+        same = not asked and not entry.evidence
+        return None if same else Finding(Reason.EVIDENCE_CHANGED, "only one of both has evidence")
+    if asked[0].digest not in {chunk.digest for chunk in entry.evidence}:
+        return Finding(Reason.EVIDENCE_CHANGED, "the first chunk for this question is not cited")
+    return None
+
+
+def admit(answer: Answer, seam: Seam, rules: Rules) -> Finding | None:
+    """Say why the answer must not be stored, or ``None`` (ADR 0007)."""
+    stopped = _stopped(answer.finish_reason.lower())
+    if stopped is not None:
+        return stopped
+    if seam is Seam.ANSWER and (answer.tool_calls or answer.finish_reason.lower() in _WAITING):
+        return Finding(Reason.PENDING_TOOLS, "the answer asks for tools")
+    if not answer.text.strip() and not answer.tool_calls:
+        return Finding(Reason.EMPTY, "the answer has no text")
+    if looks_refused(answer.text):
+        return Finding(Reason.REFUSED, "the text opens as a refusal or an apology")
+    return _unstorable(answer, rules)
+
+
+def _stopped(finish: str) -> Finding | None:
+    for words, reason in (
+        (_CUT_OFF, Reason.TRUNCATED),
+        (_REFUSALS, Reason.REFUSED),
+        (_FAILURES, Reason.FAILED),
+        (_ABORTS, Reason.ABORTED),
+    ):
+        if finish in words:
+            return Finding(reason, f"finish reason {finish!r}")
+    return None
+
+
+def _unstorable(answer: Answer, rules: Rules) -> Finding | None:
+    try:
+        size = len(answer.text.encode()) + len(answer.payload)
+    except UnicodeEncodeError as error:
+        return Finding(Reason.UNCACHEABLE, f"the answer is no valid Unicode text ({error.reason})")
+    if size > rules.max_answer_bytes:
+        return Finding(Reason.TOO_LARGE, f"{size:,} bytes > {rules.max_answer_bytes:,}")
+    return None
+
+
+def lifetime_s(evidence: Sequence[Evidence] | None, rules: Rules) -> float | None:
+    """Return how long an answer may live: one made from no evidence at all lives short (ADR 0008)."""
+    if evidence is not None and not evidence:
+        return min(rules.no_evidence_ttl_s, rules.ttl_s or rules.no_evidence_ttl_s)
+    return rules.ttl_s

@@ -1,0 +1,351 @@
+"""Every operation of the cache, written once: lookup, update, invalidate, clear, report (pure).
+
+The path of a lookup, in order: `lookup` asks the store for the exact key and `decide.validity` for
+the entry found; failing that `_by_meaning` embeds the question and offers each neighbour to
+`_examine`, which runs the checks from cheap to dear. What is returned is a `Hit`, a `Stale` or a
+`Miss` with its reason. Nothing here performs IO, reads a clock or draws a random number.
+"""
+
+from collections.abc import Iterator
+
+from msgspec import Struct
+
+from stampcache import decide, signature, ttl
+from stampcache.decide import Finding, Rules
+from stampcache.effects import (
+    Clear,
+    Embed,
+    Fence,
+    Fetch,
+    Flow,
+    Invalidate,
+    Nearest,
+    Note,
+    Put,
+    ReportBad,
+    Retrieve,
+    Touch,
+    Verify,
+)
+from stampcache.errors import (
+    CodecError,
+    EmbedderError,
+    RetrieverError,
+    StampCacheError,
+    StoreError,
+    VerifierError,
+    WindowError,
+)
+from stampcache.model import (
+    Answer,
+    Candidate,
+    Check,
+    Entry,
+    Evidence,
+    Hit,
+    Identity,
+    Level,
+    Miss,
+    Outcome,
+    Reason,
+    Refused,
+    Request,
+    Selector,
+    Stale,
+    Stamps,
+    Stored,
+    Update,
+)
+from stampcache.ports import Embedded
+
+_EXACT_TRACE = (Check("exact key", True, "same tokens, still valid"),)
+
+
+class Ask(Struct, frozen=True, kw_only=True):
+    """One lookup. ``record`` is off for `explain`: then the entry is not counted as used."""
+
+    request: Request
+    identity: Identity
+    namespace: str
+    rules: Rules
+    now: float
+    can_retrieve: bool = False
+    verifier_threshold: float | None = None
+    record: bool = True
+
+
+class Fill(Struct, frozen=True, kw_only=True):
+    """One update: the answer, what it was made from, and what the Miss before it carried."""
+
+    request: Request
+    identity: Identity
+    answer: Answer
+    evidence: tuple[Evidence, ...] | None
+    stamps: Stamps
+    entry_id: str
+    rules: Rules
+    now: float
+    outcome: Stale | Miss | None
+
+
+class _Seen:
+    """What a lookup has found out so far: its checks, and the best reason not to serve."""
+
+    def __init__(self) -> None:
+        self.checks: list[Check] = []
+        self.finding = Finding(Reason.NOT_FOUND, "this question was not asked before")
+        self.stale: Entry | None = None
+        self.fence = 0
+        self.embedded: Embedded | None = None
+
+    def reject(self, step: str, finding: Finding, entry: Entry | None = None) -> None:
+        """Record a failed check; the first candidate's finding is the one reported."""
+        self.checks.append(Check(step, False, _said(finding), entry.id if entry else ""))
+
+    def outcome(self, identity: Identity) -> Stale | Miss:
+        """Return what the caller gets when nothing could be served."""
+        vector = self.embedded.vector if self.embedded else None
+        norm = self.embedded.norm if self.embedded else ""
+        reason, detail, trace = self.finding.reason, self.finding.detail, tuple(self.checks)
+        if self.stale is not None:
+            return Stale(
+                reason=reason,
+                entry=self.stale,
+                detail=detail,
+                identity=identity,
+                vector=vector,
+                norm=norm,
+                fence=self.fence,
+                trace=trace,
+            )
+        return Miss(
+            reason=reason,
+            detail=detail,
+            identity=identity,
+            vector=vector,
+            norm=norm,
+            fence=self.fence,
+            trace=trace,
+        )
+
+
+def _said(finding: Finding) -> str:
+    return f"{finding.reason.value}: {finding.detail}" if finding.detail else finding.reason.value
+
+
+def lookup(ask: Ask) -> Flow[Outcome]:
+    """Return the answer to this very question, else to the same question in other words."""
+    identity = ask.identity
+    damage: CodecError | None = None
+    try:
+        entry = yield from Fetch(identity.partition, identity.key)
+    except CodecError as error:
+        entry, damage = None, error
+    except StoreError as error:
+        return (yield from _unavailable(ask, Reason.STORE_ERROR, error))
+    invalid = None
+    if entry is not None:
+        invalid = decide.validity(entry, ask.request.evidence, ask.now)
+        if invalid is None:
+            yield from _touch(ask, entry)
+            return Hit(
+                entry=entry,
+                level=Level.EXACT,
+                similarity=1.0,
+                reason=Reason.SAME_TOKENS,
+                trace=_EXACT_TRACE,
+            )
+    seen = _Seen()
+    if damage is not None:
+        yield from Note("corrupt_entry", damage)
+        seen.finding = Finding(Reason.CORRUPT, str(damage))
+    if entry is not None and invalid is not None:
+        seen.stale, seen.finding = entry, invalid
+    seen.reject("exact key", seen.finding, entry)
+    return (yield from _by_meaning(ask, seen))
+
+
+def _touch(ask: Ask, entry: Entry) -> Flow[None]:
+    if not ask.record:
+        return
+    try:
+        yield from Touch(entry, ask.identity.key)
+    except StoreError as error:
+        yield from Note("touch", error)
+
+
+def _unavailable(ask: Ask, reason: Reason, error: StampCacheError) -> Flow[Miss]:
+    if ask.rules.strict:
+        raise error
+    yield from Note(reason.name.lower(), error)
+    check = Check("availability", False, str(error))
+    return Miss(reason=reason, detail=str(error), identity=ask.identity, trace=(check,))
+
+
+def _by_meaning(ask: Ask, seen: _Seen) -> Flow[Outcome]:
+    gate = decide.semantic_gate(ask.request, ask.rules)
+    try:
+        seen.fence = yield from Fence()
+        if gate is None:
+            seen.embedded = yield from Embed(ask.request.question)
+            candidates = yield from Nearest(
+                ask.identity.partition,
+                seen.embedded.vector,
+                ask.rules.neighbours,
+                ask.identity.key,
+                ask.now,
+            )
+    except WindowError as error:
+        gate = Finding(Reason.BEYOND_WINDOW, str(error))
+    except EmbedderError as error:
+        gate = (yield from _failed(ask, Reason.EMBEDDER_ERROR, error))
+    except StoreError as error:
+        return (yield from _unavailable(ask, Reason.STORE_ERROR, error))
+    if gate is not None:
+        seen.reject("meaning", gate)
+        if seen.stale is None and seen.finding.reason is Reason.NOT_FOUND:
+            seen.finding = gate
+        return seen.outcome(ask.identity)
+    others = (one for one in candidates if one.entry.identity.key != ask.identity.key)
+    return (yield from _choose(ask, seen, others))
+
+
+def _failed(ask: Ask, reason: Reason, error: StampCacheError) -> Flow[Finding]:
+    if ask.rules.strict:
+        raise error
+    yield from Note(reason.name.lower(), error)
+    return Finding(reason, str(error))
+
+
+def _choose(ask: Ask, seen: _Seen, candidates: Iterator[Candidate]) -> Flow[Outcome]:
+    first = True
+    for candidate in candidates:
+        entry = candidate.entry
+        finding = yield from _examine(ask, candidate)
+        if finding is None:
+            yield from _touch(ask, entry)
+            seen.checks.append(
+                Check("meaning", True, f"similarity {candidate.similarity:.4f}", entry.id)
+            )
+            return Hit(
+                entry=entry,
+                level=Level.SEMANTIC,
+                similarity=candidate.similarity,
+                reason=Reason.SAME_QUESTION,
+                trace=tuple(seen.checks),
+            )
+        seen.reject("meaning", finding, entry)
+        if first and seen.stale is None and seen.finding.reason is Reason.NOT_FOUND:
+            seen.finding, first = finding, False
+        if finding.reason is Reason.BELOW_THRESHOLD:
+            break
+    return seen.outcome(ask.identity)
+
+
+def _examine(ask: Ask, candidate: Candidate) -> Flow[Finding | None]:
+    """Run the checks of one candidate from cheap to dear and return the first that fails."""
+    calibration = ask.rules.calibration
+    assert calibration is not None
+    finding = decide.triage(candidate, ask.request, calibration.threshold_for(ask.namespace))
+    finding = finding or decide.validity(candidate.entry, None, ask.now)
+    if finding is not None:
+        return finding
+    if ask.verifier_threshold is not None:
+        finding = yield from _verified(ask, candidate.entry, ask.verifier_threshold)
+    if finding is None and ask.request.evidence is not None:
+        finding = yield from _grounded(ask, candidate.entry, ask.request.evidence)
+    return finding
+
+
+def _verified(ask: Ask, entry: Entry, threshold: float) -> Flow[Finding | None]:
+    try:
+        score = yield from Verify(ask.request.question, entry.question)
+    except VerifierError as error:
+        return (yield from _failed(ask, Reason.VERIFIER, error))
+    if not threshold <= score <= 1.0:  # a percentage, or not a number, is no probability
+        return Finding(Reason.VERIFIER, f"score {score:.4f} is not in [{threshold:.4f}, 1]")
+    return None
+
+
+def _grounded(ask: Ask, entry: Entry, asked: tuple[Evidence, ...]) -> Flow[Finding | None]:
+    finding = decide.witness(entry, asked)
+    if finding is not None:
+        return finding
+    if not ask.can_retrieve:
+        return Finding(
+            Reason.EVIDENCE_UNKNOWN, "pass retrieve= so that the entry's own question can be rechecked"
+        )
+    try:
+        own = yield from Retrieve(entry.question)
+    except RetrieverError as error:
+        return (yield from _failed(ask, Reason.EVIDENCE_UNKNOWN, error))
+    return decide.validity(entry, own, ask.now)
+
+
+def update(fill: Fill) -> Flow[Update]:
+    """Store an answer that may be stored, unless a source changed while it was made."""
+    refusal = decide.admit(fill.answer, fill.request.runs.seam, fill.rules)
+    if refusal is not None:
+        return Refused(refusal.reason, refusal.detail)
+    try:
+        embedded = yield from _vector(fill)
+        fence = fill.outcome.fence if fill.outcome is not None else (yield from Fence())
+        entry = _entry(fill, embedded)
+        receipt = yield from Put(entry, embedded.vector if embedded else None, fence)
+    except StoreError as error:
+        if fill.rules.strict:
+            raise
+        yield from Note("store_error", error)
+        return Refused(Reason.STORE_ERROR, str(error))
+    if not receipt.stored:
+        return Refused(Reason.FENCED, "a source, stamp or scope of this answer was changed meanwhile")
+    return Stored(entry, receipt.evicted)
+
+
+def _vector(fill: Fill) -> Flow[Embedded | None]:
+    """Return the vector that the Miss carries, or embed the question: once per request, never twice."""
+    if decide.semantic_gate(fill.request, fill.rules) is not None:
+        return None
+    if fill.outcome is not None:
+        carried = fill.outcome.vector
+        return None if carried is None else Embedded(carried, fill.outcome.norm)
+    try:
+        return (yield from Embed(fill.request.question))
+    except EmbedderError as error:
+        if fill.rules.strict and not isinstance(error, WindowError):
+            raise
+        yield from Note("embedder_error", error)
+        return None
+
+
+def _entry(fill: Fill, embedded: Embedded | None) -> Entry:
+    evidence = fill.evidence
+    lifetime_s = decide.lifetime_s(evidence, fill.rules)
+    return Entry(
+        id=fill.entry_id,
+        identity=fill.identity,
+        question=fill.request.question,
+        answer=fill.answer,
+        signature=signature.sign(
+            norm=embedded.norm if embedded else "", evidence=evidence, now=fill.now
+        ),
+        evidence=None if evidence is None else tuple(chunk.sealed() for chunk in evidence),
+        stamps=fill.stamps,
+        created_at=fill.now,
+        expires_at=ttl.expiry(fill.now, lifetime_s, fill.entry_id),
+    )
+
+
+def invalidate(selector: Selector) -> Flow[int]:
+    """Delete every entry that a change made untrue; return how many went. Failure is an error."""
+    return (yield from Invalidate(selector))
+
+
+def clear(scope: str) -> Flow[int]:
+    """Delete every entry of one scope; return how many went. Failure is an error."""
+    return (yield from Clear(scope))
+
+
+def report_bad(entry_id: str) -> Flow[bool]:
+    """Delete a wrongly served entry and never serve that pair of questions again."""
+    return (yield from ReportBad(entry_id))

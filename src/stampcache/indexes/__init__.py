@@ -1,0 +1,1 @@
+"""In-process vector search used by stores."""

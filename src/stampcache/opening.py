@@ -1,0 +1,92 @@
+"""From what a user passes to a checked `Setup`: every wrong setting is refused here, in one sentence."""
+
+import secrets
+from collections.abc import Mapping
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from stampcache.calibration import Calibration, as_calibration, calibration_for
+from stampcache.core import Core, Setup, Tenants
+from stampcache.decide import Rules
+from stampcache.embed import as_embedder, dimension_of
+from stampcache.errors import ConfigError
+from stampcache.model import Stamps
+from stampcache.ports import Clock, Embedder, Store, Verifier
+from stampcache.tokens import as_tokenizer
+
+CAPACITY = 100_000
+_TENANTS = ("optional", "required")
+
+
+class Models(Struct, frozen=True):
+    """What a user passes for the models and the tokenizer of a cache."""
+
+    embedder: object
+    calibration: Calibration | Mapping[str, object] | float | None
+    verifier: Verifier | None
+    tokenizer: object
+
+
+def assemble(
+    store: Store,
+    *,
+    models: Models,
+    tenants: Tenants,
+    stamps: Stamps,
+    secret: bytes | str | None,
+    rules: Rules,
+    flight_timeout_s: float,
+    clock: Clock,
+) -> Core:
+    """Return the core of a cache.
+
+    Raises:
+        ConfigError: something given is wrong or contradicts the store.
+    """
+    if tenants not in _TENANTS:
+        raise ConfigError(f'tenants= is {tenants!r}; give "optional" or "required".')
+    for name, seconds in (("ttl_s", rules.ttl_s), ("flight_timeout_s", flight_timeout_s)):
+        if seconds is not None and not seconds > 0:
+            raise ConfigError(f"{name}= is {seconds}; give a number of seconds above 0.")
+    embedder = None if models.embedder is None else as_embedder(models.embedder)
+    tokenizer = as_tokenizer(models.tokenizer)
+    known = Stamps(
+        tokenizer=tokenizer.stamp if tokenizer else "", embedder=embedder.name if embedder else ""
+    )
+    setup = Setup(
+        store=store,
+        embedder=embedder,
+        verifier=models.verifier,
+        tokenizer=tokenizer,
+        tenants=tenants,
+        stamps=known.over(stamps),
+        rules=replace(
+            rules, semantic=embedder is not None, calibration=_calibration(models, embedder)
+        ),
+        clock=clock,
+        master_secret=_master_secret(store, secret),
+        flight_timeout_s=flight_timeout_s,
+    )
+    core = Core(setup)
+    dimension = dimension_of(embedder) if embedder is not None else None
+    if dimension is not None:
+        core.check_dimension(dimension)
+    return core
+
+
+def _calibration(models: Models, embedder: Embedder | None) -> Calibration | None:
+    if embedder is None:
+        if models.calibration is not None:
+            raise ConfigError("calibration= is given without embedder=; give both or neither.")
+        return None
+    return as_calibration(models.calibration) or calibration_for(embedder.name)
+
+
+def _master_secret(store: Store, given: bytes | str | None) -> bytes:
+    if given is None:
+        return bytes.fromhex(store.claim("secret", secrets.token_hex(32)))
+    raw = given.encode() if isinstance(given, str) else given
+    if len(raw) < 16:
+        raise ConfigError(f"secret= has {len(raw)} bytes; give at least 16 random ones.")
+    return raw

@@ -1,0 +1,218 @@
+"""What the cache needs from outside, as Protocols: store, embedder, tokenizer, verifier, judge, clock.
+
+A store is one thing: entries, their vectors, the evidence index and the change log move together,
+and keeping them together is the store's secret. Each store passes `stampcache.testing.StoreContract`.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Protocol, TypeAlias, runtime_checkable
+
+from msgspec import Struct
+
+from stampcache.model import Candidate, Entry, Selector, Vector
+
+
+class Receipt(Struct, frozen=True):
+    """What a store did with a ``put``: refused by the fence, or stored with entries evicted."""
+
+    stored: bool
+    evicted: int = 0
+
+
+class Embedded(Struct, frozen=True):
+    """A question's unit vector, and its norm before normalisation ("" where it is hidden)."""
+
+    vector: Vector
+    norm: str
+
+
+class StoreStats(Struct, frozen=True, kw_only=True):
+    """The size of a store, or of one scope in it."""
+
+    entries: int
+    vectors: int
+    answer_bytes: int
+    hits: int
+
+
+class Store(Protocol):
+    """Entries of all partitions. Every verb that reads entries to serve them takes the partition.
+
+    All verbs raise `StoreError` when the store cannot do them, and only that. A store may be used by
+    any number of threads at once.
+    """
+
+    @property
+    def url(self) -> str:
+        """How the store is named to people, without secrets."""
+        ...
+
+    def fetch(self, partition: str, key: str) -> Entry | None:
+        """Return the entry at this address, whatever its age.
+
+        Raises:
+            CodecError: the entry was damaged; it has been dropped.
+        """
+        ...
+
+    def nearest(
+        self, partition: str, vector: Vector, k: int, *, asked: str, now: float
+    ) -> Sequence[Candidate]:
+        """Return up to ``k`` entries of the partition by falling cosine to a unit vector.
+
+        Entries that have expired at ``now`` (epoch seconds) take no place among the ``k``. ``asked``
+        is the ExactKey of the question; candidates reported bad for it are marked.
+        """
+        ...
+
+    def put(self, entry: Entry, vector: Vector | None, fence: int) -> Receipt:
+        """Store or replace the entry at its address, then evict least recently used ones over capacity.
+
+        Refused when a change with a sequence above ``fence`` touches the entry (see `sequence`). When
+        it returns, the entry is as durable as the store promises.
+        """
+        ...
+
+    def touch(self, entry: Entry, asked: str) -> None:
+        """Note that the entry was served now to the question with ExactKey ``asked``."""
+        ...
+
+    def remove(self, entry: Entry) -> bool:
+        """Delete this very entry (not a newer one at its address); tell whether it was there."""
+        ...
+
+    def report_bad(self, entry_id: str) -> bool:
+        """Delete the entry and mark every other question it was served to as not the same as its own."""
+        ...
+
+    def invalidate(self, selector: Selector) -> int:
+        """Delete all matching entries, log the change for fences, and return how many went."""
+        ...
+
+    def clear(self, scope: str) -> int:
+        """Delete all entries of this scope digest, log it for fences, and return how many went."""
+        ...
+
+    def sequence(self) -> int:
+        """Return the sequence of the last change: the fence for answers whose making starts now."""
+        ...
+
+    def claim(self, name: str, value: str) -> str:
+        """Record a fact about this store once; return the value in force, whoever came first."""
+        ...
+
+    def tally(self, counts: Mapping[str, int]) -> None:
+        """Add to the store's lasting counters."""
+        ...
+
+    def tallies(self) -> Mapping[str, int]:
+        """Return the store's lasting counters."""
+        ...
+
+    def stats(self, scope: str | None = None) -> StoreStats:
+        """Return sizes of one scope digest, or of everything."""
+        ...
+
+    def problems(self) -> Sequence[str]:
+        """Check the store's own consistency; one sentence per problem that says how to mend it."""
+        ...
+
+    def aio(self) -> "AsyncStore":
+        """Return the async face of this same store."""
+        ...
+
+    def close(self) -> None:
+        """Write what is pending and let go of files and connections. A closed store may not be used."""
+        ...
+
+
+class AsyncStore(Protocol):
+    """`Store` for tasks: the verbs of a lookup and an update, none of which blocks the event loop."""
+
+    async def fetch(self, partition: str, key: str) -> Entry | None: ...
+
+    async def nearest(
+        self, partition: str, vector: Vector, k: int, *, asked: str, now: float
+    ) -> Sequence[Candidate]: ...
+
+    async def put(self, entry: Entry, vector: Vector | None, fence: int) -> Receipt: ...
+
+    async def touch(self, entry: Entry, asked: str) -> None: ...
+
+    async def remove(self, entry: Entry) -> bool: ...
+
+    async def report_bad(self, entry_id: str) -> bool: ...
+
+    async def invalidate(self, selector: Selector) -> int: ...
+
+    async def clear(self, scope: str) -> int: ...
+
+    async def sequence(self) -> int: ...
+
+
+@runtime_checkable
+class Embedder(Protocol):
+    """Turns texts into vectors of shape (n, d), float32, not normalised."""
+
+    @property
+    def name(self) -> str:
+        """Names the weights: two embedders of one name give the same vectors."""
+        ...
+
+    def embed(self, texts: Sequence[str]) -> Vector:
+        """Return one row per text.
+
+        Raises:
+            WindowError: a text is longer than the model reads.
+        """
+        ...
+
+
+class AsyncEmbedder(Protocol):
+    """An embedder that also answers without blocking the event loop."""
+
+    async def aembed(self, texts: Sequence[str]) -> Vector: ...
+
+
+@runtime_checkable
+class Tokenizer(Protocol):
+    """Gives the canonical token sequence of a text, whose digest is the ExactKey."""
+
+    @property
+    def stamp(self) -> str:
+        """Digest of the tokenizer's own definition."""
+        ...
+
+    def tokens(self, text: str) -> bytes:
+        """Return the token sequence as bytes; equal bytes mean equal token sequences."""
+        ...
+
+
+class Verifier(Protocol):
+    """Scores whether two questions are the same."""
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def threshold(self) -> float:
+        """Scores at or above it count as the same question."""
+        ...
+
+    def score(self, asked: str, stored: str) -> float:
+        """Return the probability in [0, 1] that both questions have the same answer.
+
+        Raises:
+            VerifierError: it could not say; the candidate is then rejected.
+        """
+        ...
+
+
+class Clock(Protocol):
+    """Tells the time."""
+
+    def now(self) -> float:
+        """Return seconds since the epoch."""
+        ...
+
+

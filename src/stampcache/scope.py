@@ -1,0 +1,113 @@
+"""The context variable that carries who asks, to every adapter below.
+
+It is visible in tasks, in ``asyncio.to_thread`` and in the frameworks' executors, which copy the
+context; a thread started by hand sees no scope, and is treated as unscoped.
+"""
+
+import functools
+import inspect
+from collections.abc import Callable, Coroutine
+from contextvars import ContextVar
+from types import TracebackType
+from typing import ParamSpec, TypeVar, cast
+
+from msgspec import Struct
+
+from stampcache.errors import ConfigError
+from stampcache.model import Scope
+
+Parameters = ParamSpec("Parameters")
+Returned = TypeVar("Returned")
+
+
+class _Frame(Struct, frozen=True):
+    scope: Scope
+    outer: "_Frame | None"
+
+
+_CURRENT: ContextVar[_Frame | None] = ContextVar("stampcache_scope", default=None)
+
+
+def current_scope() -> Scope | None:
+    """Return the innermost scope of the running context, or ``None`` outside of all."""
+    frame = _CURRENT.get()
+    return frame.scope if frame is not None else None
+
+
+class scope:  # noqa: N801 - reads as a statement: ``with scope(tenant="acme"):``
+    """Set who asks, as context manager or as decorator of a function or coroutine function.
+
+    What is not given is taken from the scope around it. One object may be entered many times, also
+    by several threads and tasks at once.
+
+        with stampcache.scope(tenant="acme", audience="group-7"):
+            chain.invoke(...)
+    """
+
+    __slots__ = ("_audience", "_namespace", "_tenant")
+
+    def __init__(
+        self, *, tenant: str | None = None, namespace: str | None = None, audience: str | None = None
+    ) -> None:
+        given: dict[str, object] = {"tenant": tenant, "namespace": namespace, "audience": audience}
+        for name, value in given.items():
+            if value is not None and not isinstance(value, str):
+                kind = type(value).__name__
+                raise ConfigError(f"{name}= takes a string, not {kind}; convert the id first.")
+        if tenant == "":
+            raise ConfigError("tenant= is empty; name the tenant, or leave it out.")
+        self._tenant = tenant
+        self._namespace = namespace
+        self._audience = audience
+
+    def __enter__(self) -> Scope:
+        outer = _CURRENT.get()
+        base = outer.scope if outer is not None else Scope()
+        inner = Scope(
+            base.tenant if self._tenant is None else self._tenant,
+            base.namespace if self._namespace is None else self._namespace,
+            base.audience if self._audience is None else self._audience,
+        )
+        _CURRENT.set(_Frame(inner, outer))
+        return inner
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        frame = _CURRENT.get()
+        _CURRENT.set(frame.outer if frame is not None else None)
+
+    def __call__(self, function: Callable[Parameters, Returned]) -> Callable[Parameters, Returned]:
+        """Return the function, run inside this scope."""
+        if inspect.isgeneratorfunction(function) or inspect.isasyncgenfunction(function):
+            raise ConfigError(
+                "scope() cannot decorate a generator, whose caller runs between its steps; "
+                "use `with scope(...)` around the code that consumes it."
+            )
+        if inspect.iscoroutinefunction(function):
+
+            @functools.wraps(function)
+            async def scoped_coroutine(
+                *args: Parameters.args, **options: Parameters.kwargs
+            ) -> object:
+                with self:
+                    return await function(*args, **options)
+
+            return cast(Callable[Parameters, Returned], scoped_coroutine)
+
+        @functools.wraps(function)
+        def scoped(*args: Parameters.args, **options: Parameters.kwargs) -> Returned:
+            with self:
+                returned = function(*args, **options)
+            if inspect.iscoroutine(returned):  # it has not begun; it must begin inside the scope
+                return cast(Returned, self._inside(returned))
+            return returned
+
+        return scoped
+
+    async def _inside(self, coroutine: Coroutine[object, object, object]) -> object:
+        with self:
+            return await coroutine

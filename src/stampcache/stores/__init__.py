@@ -1,0 +1,1 @@
+"""The stores: memory (the executable specification) and SQLite; independent siblings."""

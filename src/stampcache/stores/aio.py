@@ -1,0 +1,112 @@
+"""The async face of a sync store: inline where nothing blocks, in threads where something may."""
+
+import asyncio
+from collections.abc import Sequence
+from typing import Protocol
+
+from stampcache.model import Candidate, Entry, Selector, Vector
+from stampcache.ports import Receipt, Store
+
+
+class InlineStore:
+    """Calls the store in place: for stores whose every verb takes microseconds."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+
+    async def fetch(self, partition: str, key: str) -> Entry | None:
+        """See `Store.fetch`."""
+        return self._store.fetch(partition, key)
+
+    async def nearest(
+        self, partition: str, vector: Vector, k: int, *, asked: str, now: float
+    ) -> Sequence[Candidate]:
+        """See `Store.nearest`."""
+        return self._store.nearest(partition, vector, k, asked=asked, now=now)
+
+    async def put(self, entry: Entry, vector: Vector | None, fence: int) -> Receipt:
+        """See `Store.put`."""
+        return self._store.put(entry, vector, fence)
+
+    async def touch(self, entry: Entry, asked: str) -> None:
+        """See `Store.touch`."""
+        self._store.touch(entry, asked)
+
+    async def remove(self, entry: Entry) -> bool:
+        """See `Store.remove`."""
+        return self._store.remove(entry)
+
+    async def report_bad(self, entry_id: str) -> bool:
+        """See `Store.report_bad`."""
+        return self._store.report_bad(entry_id)
+
+    async def invalidate(self, selector: Selector) -> int:
+        """See `Store.invalidate`."""
+        return self._store.invalidate(selector)
+
+    async def clear(self, scope: str) -> int:
+        """See `Store.clear`."""
+        return self._store.clear(scope)
+
+    async def sequence(self) -> int:
+        """See `Store.sequence`."""
+        return self._store.sequence()
+
+
+class PeekingStore(Store, Protocol):
+    """A blocking store that can answer some fetches at once."""
+
+    def peek(self, partition: str, key: str) -> Entry | None:
+        """Return the entry if that is certain without waiting, else ``None``."""
+        ...
+
+
+class ThreadedStore:
+    """Calls the store in the loop's default threads, except for what its near-cache has."""
+
+    def __init__(self, store: PeekingStore) -> None:
+        self._store = store
+
+    async def fetch(self, partition: str, key: str) -> Entry | None:
+        """See `Store.fetch`."""
+        near = self._store.peek(partition, key)
+        return near or await asyncio.to_thread(self._store.fetch, partition, key)
+
+    async def nearest(
+        self, partition: str, vector: Vector, k: int, *, asked: str, now: float
+    ) -> Sequence[Candidate]:
+        """See `Store.nearest`."""
+        return await asyncio.to_thread(
+            self._store.nearest, partition, vector, k, asked=asked, now=now
+        )
+
+    async def put(self, entry: Entry, vector: Vector | None, fence: int) -> Receipt:
+        """See `Store.put`."""
+        return await asyncio.to_thread(self._store.put, entry, vector, fence)
+
+    async def touch(self, entry: Entry, asked: str) -> None:
+        """See `Store.touch`."""
+        if asked == entry.identity.key:
+            self._store.touch(entry, asked)
+        else:
+            await asyncio.to_thread(self._store.touch, entry, asked)
+
+    async def remove(self, entry: Entry) -> bool:
+        """See `Store.remove`."""
+        return await asyncio.to_thread(self._store.remove, entry)
+
+    async def report_bad(self, entry_id: str) -> bool:
+        """See `Store.report_bad`."""
+        return await asyncio.to_thread(self._store.report_bad, entry_id)
+
+    async def invalidate(self, selector: Selector) -> int:
+        """See `Store.invalidate`."""
+        return await asyncio.to_thread(self._store.invalidate, selector)
+
+    async def clear(self, scope: str) -> int:
+        """See `Store.clear`."""
+        return await asyncio.to_thread(self._store.clear, scope)
+
+    async def sequence(self) -> int:
+        """See `Store.sequence`."""
+        return await asyncio.to_thread(self._store.sequence)

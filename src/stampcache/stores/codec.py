@@ -1,0 +1,56 @@
+"""Entries as bytes: magic, format version, checksum, MessagePack. Never pickle.
+
+    offset  size  meaning
+    0       4     b"SCE" and the format version, 1
+    4       8     BLAKE2b checksum of the body
+    12      -     body: the Entry as a MessagePack map
+
+Decoding builds only the types of `stampcache.model`, so bytes that somebody forged can at worst be
+wrong, not run.
+"""
+
+import hashlib
+from hmac import compare_digest
+
+import msgspec
+
+from stampcache.errors import CodecError
+from stampcache.model import Entry
+
+_HEAD = b"SCE\x01"
+_CHECKSUM_BYTES = 8
+_BODY_AT = len(_HEAD) + _CHECKSUM_BYTES
+
+
+def encode(entry: Entry) -> bytes:
+    """Return the entry as bytes.
+
+    Raises:
+        CodecError: a text in it is no valid Unicode.
+    """
+    try:
+        body = msgspec.msgpack.encode(entry)
+    except (UnicodeEncodeError, msgspec.MsgspecError, OverflowError, TypeError) as error:
+        raise CodecError(f"The entry cannot be stored ({error}).") from error
+    return _HEAD + _checksum(body) + body
+
+
+def decode(raw: bytes) -> Entry:
+    """Return the entry.
+
+    Raises:
+        CodecError: another version, damaged, or not an entry at all.
+    """
+    if raw[: len(_HEAD)] != _HEAD:
+        raise CodecError(f"An entry has the unknown format {bytes(raw[:4])!r}; it was dropped.")
+    body = raw[_BODY_AT:]
+    if not compare_digest(raw[len(_HEAD) : _BODY_AT], _checksum(body)):
+        raise CodecError("An entry failed its checksum; it was dropped.")
+    try:
+        return msgspec.msgpack.decode(body, type=Entry)
+    except msgspec.MsgspecError as error:
+        raise CodecError(f"An entry cannot be read ({error}); it was dropped.") from error
+
+
+def _checksum(body: bytes) -> bytes:
+    return hashlib.blake2b(body, digest_size=_CHECKSUM_BYTES, person=b"entry").digest()

@@ -1,0 +1,90 @@
+"""What one process keeps of a shared store: decoded entries and vectors that follow its change log.
+
+A replica is a value store with sequence numbers, and does no IO. ``applied`` is the sequence up to
+which it has seen the log. An entry is kept with the sequence of the commit that wrote it, so a row of
+the log that is not newer changes nothing, and a write that the log has already reported is not kept.
+"""
+
+from msgspec import Struct
+
+from stampcache.eviction import Lru
+from stampcache.indexes.flat import FlatIndex
+from stampcache.model import Entry
+from stampcache.stores.uses import Place
+
+
+class Kept(Struct, frozen=True, gc=False):
+    """A decoded entry and the sequence of the commit that wrote it."""
+
+    entry: Entry
+    sequence: int
+
+
+class NearCache:
+    """At most ``capacity`` decoded entries by place; least recently read ones give way."""
+
+    def __init__(self, capacity: int) -> None:
+        self._capacity = capacity
+        self._kept: dict[Place, Kept] = {}
+        self._recency: Lru[Place] = Lru()
+
+    def __len__(self) -> int:
+        return len(self._kept)
+
+    def get(self, place: Place) -> Entry | None:
+        """Return the entry, as the most recently read one."""
+        kept = self._kept.get(place)
+        if kept is None:
+            return None
+        self._recency.use(place)
+        return kept.entry
+
+    def keep(self, entry: Entry, sequence: int) -> None:
+        """Keep an entry as it was committed at this sequence."""
+        place = entry.place
+        self._kept[place] = Kept(entry, sequence)
+        self._recency.add(place)
+        while len(self._kept) > self._capacity:
+            oldest = self._recency.victim()
+            self._recency.drop(oldest)
+            del self._kept[oldest]
+
+    def outdate(self, place: Place, sequence: int) -> None:
+        """Forget the entry if it is older than a change at this sequence."""
+        kept = self._kept.get(place)
+        if kept is not None and kept.sequence < sequence:
+            del self._kept[place]
+            self._recency.drop(place)
+
+    def clear(self) -> None:
+        """Forget everything."""
+        self._kept.clear()
+        self._recency = Lru()
+
+
+class LoadedIndexes:
+    """Vector indexes of the partitions in use, together at most ``capacity`` vectors but always one."""
+
+    def __init__(self, capacity: int) -> None:
+        self._capacity = capacity
+        self._indexes: dict[str, FlatIndex] = {}
+        self._recency: Lru[str] = Lru()
+
+    def get(self, partition: str) -> FlatIndex | None:
+        """Return the index of a partition, if it is loaded."""
+        self._recency.use(partition)
+        return self._indexes.get(partition)
+
+    def load(self, partition: str, index: FlatIndex) -> None:
+        """Keep an index that was read in full; indexes not used for longest give way."""
+        self._indexes[partition] = index
+        self._recency.add(partition)
+        while len(self._indexes) > 1 and sum(map(len, self._indexes.values())) > self._capacity:
+            oldest = self._recency.victim()
+            self._recency.drop(oldest)
+            del self._indexes[oldest]
+
+    def clear(self) -> None:
+        """Forget everything."""
+        self._indexes.clear()
+        self._recency = Lru()

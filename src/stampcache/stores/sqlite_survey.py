@@ -1,0 +1,122 @@
+"""What a SQLite file holds, read without opening it as a cache: nothing is created or written.
+
+For people and their tools (``stampcache doctor``, ``stats``, ``explain``), never for serving.
+"""
+
+import sqlite3
+from collections.abc import Iterator, Mapping
+from contextlib import closing, contextmanager
+from pathlib import Path
+
+from msgspec import Struct
+
+from stampcache.errors import CodecError, StoreError
+from stampcache.model import Entry, Stamps
+from stampcache.stores import codec
+from stampcache.stores.sqlite_file import store_error
+
+_STAMPS = (
+    "SELECT model, tokenizer, embedder, prompt, indexed, count(*) FROM stampcache_entries"
+    " WHERE ? IS NULL OR scope = ? GROUP BY 1, 2, 3, 4, 5 ORDER BY 6 DESC, 1, 2, 3, 4, 5"
+)
+_IN_PARTITION = "SELECT count(*) FROM stampcache_entries WHERE partition = ?"
+_IN_SCOPE = "SELECT body FROM stampcache_entries WHERE scope = ? ORDER BY used DESC LIMIT ?"
+_TABLES = "SELECT count(*) FROM sqlite_master WHERE type = 'table' AND name = ?"
+_DIMENSION = "dimension:"
+
+
+class StampCount(Struct, frozen=True):
+    """How many entries carry these very stamps."""
+
+    stamps: Stamps
+    entries: int
+
+
+class SqliteSurvey:
+    """A read-only view of one file; make one with `survey`."""
+
+    def __init__(self, path: Path, connection: sqlite3.Connection) -> None:
+        self.path = path
+        self._connection = connection
+        self.holds_cache = self._number(_TABLES, "stampcache_facts") > 0
+        self._facts = dict[str, str]()
+        if self.holds_cache:
+            rows = connection.execute("SELECT name, value FROM stampcache_facts")
+            self._facts = {str(name): str(value) for name, value in rows}
+
+    @property
+    def schema(self) -> str:
+        """The version of the tables."""
+        return self._facts.get("schema", "unknown")
+
+    @property
+    def has_secret(self) -> bool:
+        """Whether the tenants' keys are derived from a secret that the file itself holds."""
+        return "secret" in self._facts
+
+    @property
+    def dimensions(self) -> Mapping[str, int]:
+        """How many components the vectors of each embedder have, by the embedder's name."""
+        return {
+            name.removeprefix(_DIMENSION): int(value)
+            for name, value in self._facts.items()
+            if name.startswith(_DIMENSION) and value.isdecimal()
+        }
+
+    @property
+    def journal_mode(self) -> str:
+        """SQLite's journal mode; ``wal`` for a file that a cache has opened."""
+        (mode,) = self._connection.execute("PRAGMA journal_mode").fetchone()
+        return str(mode)
+
+    @property
+    def size_bytes(self) -> int:
+        """The size of the file and of the write-ahead log beside it."""
+        log = self.path.with_name(self.path.name + "-wal")
+        return sum(path.stat().st_size for path in (self.path, log) if path.exists())
+
+    def stamps(self, scope: str | None = None) -> tuple[StampCount, ...]:
+        """Return the distinct stamps of all entries, or of one scope digest, by falling count."""
+        rows = self._connection.execute(_STAMPS, (scope, scope))
+        names = Stamps.__struct_fields__
+        return tuple(
+            StampCount(Stamps(**dict(zip(names, row[:-1], strict=True))), row[-1]) for row in rows
+        )
+
+    def entries_in(self, partition: str) -> int:
+        """Return how many entries a partition has."""
+        return self._number(_IN_PARTITION, partition)
+
+    def latest(self, scope: str, limit: int) -> Iterator[Entry]:
+        """Yield the entries of a scope digest, latest used first; damaged ones are left out."""
+        for (body,) in self._connection.execute(_IN_SCOPE, (scope, limit)):
+            try:
+                yield codec.decode(body)
+            except CodecError:
+                continue  # counted and told by the store's own `problems`
+
+    def _number(self, query: str, value: str) -> int:
+        (count,) = self._connection.execute(query, (value,)).fetchone()
+        return int(count)
+
+
+@contextmanager
+def survey(path: Path) -> Iterator[SqliteSurvey]:
+    """Yield a read-only view of an existing file.
+
+    Raises:
+        StoreError: it cannot be read, or is no SQLite database.
+    """
+    try:
+        name = f"{path.resolve().as_uri()}?mode=rw"  # "ro" would leave its log files behind
+        with closing(sqlite3.connect(name, uri=True, isolation_level=None)) as connection:
+            connection.execute("PRAGMA query_only = ON")
+            yield SqliteSurvey(path, connection)
+    except sqlite3.Error as error:
+        if "no such table" in str(error):
+            raise StoreError(
+                f"{path} holds only a part of a cache ({error}): move the file away and let the"
+                " cache start anew."
+            ) from error
+        said = str(store_error(error)).removeprefix("The SQLite store failed")
+        raise StoreError(f"{path} cannot be read{said}") from error

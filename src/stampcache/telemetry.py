@@ -1,0 +1,133 @@
+"""What happened, as counters: outcomes by reason, updates, and every failure that was swallowed.
+
+Counters are kept per scope (the latest 1,024) and in total. A tenant's view holds that tenant's
+numbers only, so that nobody can tell from it what others ask.
+"""
+
+import logging
+import threading
+from collections import Counter, OrderedDict
+from collections.abc import Mapping
+
+from msgspec import Struct
+
+from stampcache.model import Hit, Level, Outcome, Stale, Stored, Update
+
+LOGGER = logging.getLogger("stampcache")
+_SCOPES_KEPT = 1_024
+
+
+class Stats(Struct, frozen=True, kw_only=True):
+    """Figures of one scope, or of everything. Tokens and seconds are those that hits saved."""
+
+    entries: int
+    requests: int
+    exact_hits: int
+    semantic_hits: int
+    stale: int
+    misses: int
+    saved_tokens: int
+    saved_s: float
+    counters: Mapping[str, int]
+
+    @property
+    def hits(self) -> int:
+        """Hits at both levels."""
+        return self.exact_hits + self.semantic_hits
+
+    @property
+    def hit_rate(self) -> float:
+        """Hits over requests; 0 before the first request."""
+        return self.hits / self.requests if self.requests else 0.0
+
+
+class Counters:
+    """Thread-safe counts by name. Names of outcomes are ``hit.exact``, ``miss.not_found``, ..."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._scopes: OrderedDict[str, Counter[str]] = OrderedDict()
+        self._retired: Counter[str] = Counter()
+        self._saved: Counter[str] = Counter()
+
+    def outcome(self, outcome: Outcome, scope: str) -> None:
+        """Count one lookup."""
+        if isinstance(outcome, Hit):
+            made = outcome.entry.answer
+            with self._lock:
+                counts = self._counts(scope)
+                counts["hit.exact" if outcome.level is Level.EXACT else "hit.semantic"] += 1
+                counts["saved.tokens"] += made.usage.total
+                counts["saved.ms"] += int(made.latency_s * 1000)
+        elif isinstance(outcome, Stale):
+            self._add(f"stale.{outcome.reason.name.lower()}", scope)
+        else:
+            self._add(f"miss.{outcome.reason.name.lower()}", scope)
+
+    def update(self, update: Update, scope: str) -> None:
+        """Count one update."""
+        if isinstance(update, Stored):
+            self._add("stored", scope)
+            if update.evicted:
+                self._add("evicted", "", update.evicted)
+        else:
+            self._add(f"refused.{update.reason.name.lower()}", scope)
+
+    def note(self, what: str, error: Exception) -> None:
+        """Count and log a failure that the application does not see."""
+        self._add(f"error.{what}", "")
+        LOGGER.warning("stampcache went on without the cache (%s): %s", what, error)
+
+    def event(self, name: str) -> None:
+        """Count something else that happened, in total only."""
+        self._add(name, "")
+
+    def of(self, scope: str | None) -> Mapping[str, int]:
+        """Return the counts of one scope digest, or of everything."""
+        with self._lock:
+            return self._total() if scope is None else dict(self._scopes.get(scope, {}))
+
+    def take_unsaved(self) -> Mapping[str, int]:
+        """Return what was counted since the last call, for a store's lasting counters."""
+        with self._lock:
+            total = self._total()
+            unsaved = total - self._saved
+            self._saved = total
+            return unsaved
+
+    def _add(self, name: str, scope: str, count: int = 1) -> None:
+        with self._lock:
+            self._counts(scope)[name] += count
+
+    def _total(self) -> Counter[str]:
+        total = Counter(self._retired)
+        for counts in self._scopes.values():
+            total.update(counts)
+        return total
+
+    def _counts(self, scope: str) -> Counter[str]:
+        """Return the counts of a scope; of the oldest scope over the bound only the sum is kept."""
+        counts = self._scopes.get(scope)
+        if counts is None:
+            counts = self._scopes[scope] = Counter()
+            if len(self._scopes) > _SCOPES_KEPT:
+                self._retired.update(self._scopes.popitem(last=False)[1])
+        return counts
+
+
+def summarize(counts: Mapping[str, int], entries: int) -> Stats:
+    """Return counts as figures."""
+    stale = sum(count for name, count in counts.items() if name.startswith("stale."))
+    misses = sum(count for name, count in counts.items() if name.startswith("miss."))
+    exact, semantic = counts.get("hit.exact", 0), counts.get("hit.semantic", 0)
+    return Stats(
+        entries=entries,
+        requests=exact + semantic + stale + misses,
+        exact_hits=exact,
+        semantic_hits=semantic,
+        stale=stale,
+        misses=misses,
+        saved_tokens=counts.get("saved.tokens", 0),
+        saved_s=counts.get("saved.ms", 0) / 1000,
+        counters=dict(sorted(counts.items())),
+    )

@@ -1,0 +1,26 @@
+"""What tests of an application, a store or a flow need; shipped, and used by our own tests.
+
+    class TestMyStore(StoreContract):
+        @pytest.fixture
+        def store(self) -> Iterator[Store]: ...
+
+`StoreContract` needs pytest (``stampcache[testing]``); the doubles need nothing.
+"""
+
+from stampcache.testing.doubles import (
+    AngleEmbedder,
+    FailingStore,
+    FakeClock,
+    ScriptedJudge,
+    ScriptedVerifier,
+)
+from stampcache.testing.script import run_script
+
+__all__ = [
+    "AngleEmbedder",
+    "FailingStore",
+    "FakeClock",
+    "ScriptedJudge",
+    "ScriptedVerifier",
+    "run_script",
+]

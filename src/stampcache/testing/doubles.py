@@ -1,0 +1,150 @@
+"""Stand-ins for what a cache needs from outside, each of which does exactly what it is told."""
+
+import math
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+
+from stampcache.errors import JudgeError, StoreError, VerifierError
+from stampcache.model import Candidate, Entry, Selector, Vector
+from stampcache.ports import AsyncStore, Receipt
+from stampcache.stores.aio import InlineStore
+from stampcache.stores.memory import MemoryStore
+
+
+class FakeClock:
+    """A clock that stands still until it is moved."""
+
+    def __init__(self, now: float = 1_764_430_000.0) -> None:
+        self._now = now
+
+    def now(self) -> float:
+        """See `Clock.now`."""
+        return self._now
+
+    def advance(self, seconds: float) -> None:
+        """Move the clock forwards, or backwards by a negative number."""
+        self._now += seconds
+
+
+class AngleEmbedder:
+    """Puts each known text at a stated angle (degrees) on a circle, so that cosines are chosen.
+
+    A text that is not in ``angles`` gets a direction of its own, orthogonal to all others. Vectors
+    have the length ``norm``, and ``calls`` counts how often `embed` ran.
+    """
+
+    def __init__(
+        self, angles: Mapping[str, float], *, name: str = "angles", norm: float = 2.0, room: int = 64
+    ) -> None:
+        self.name = name
+        self.calls = 0
+        self._angles = dict(angles)
+        self._norm = norm
+        self._room = room
+        self._others: dict[str, int] = {}
+
+    def embed(self, texts: Sequence[str]) -> Vector:
+        """See `Embedder.embed`; shape (n, 2 + room)."""
+        self.calls += 1
+        rows = np.zeros((len(texts), 2 + self._room), np.float32)
+        for row, text in zip(rows, texts, strict=True):
+            if text in self._angles:
+                angle = math.radians(self._angles[text])
+                row[0], row[1] = math.cos(angle) * self._norm, math.sin(angle) * self._norm
+            else:
+                row[2 + self._others.setdefault(text, len(self._others)) % self._room] = self._norm
+        return rows
+
+
+class ScriptedVerifier:
+    """Answers with the score written for a pair (asked, stored); raises for a pair it lacks."""
+
+    def __init__(
+        self,
+        scores: Mapping[tuple[str, str], float],
+        *,
+        name: str = "scripted",
+        threshold: float = 0.5,
+    ) -> None:
+        self.name = name
+        self.threshold = threshold
+        self._scores = dict(scores)
+
+    def score(self, asked: str, stored: str) -> float:
+        """See `Verifier.score`."""
+        try:
+            return self._scores[asked, stored]
+        except KeyError as error:
+            raise VerifierError(f"no score is written for {asked!r} and {stored!r}") from error
+
+
+class ScriptedJudge:
+    """Gives the written answers in turn; an exception among them is raised."""
+
+    def __init__(self, answers: Sequence[str | Exception]) -> None:
+        self._answers = list(answers)
+        self.prompts: list[str] = []
+
+    def __call__(self, prompt: str) -> str:
+        """Return the next written answer."""
+        self.prompts.append(prompt)
+        if not self._answers:
+            raise JudgeError("no answer is left in the script")
+        answer = self._answers.pop(0)
+        if isinstance(answer, Exception):
+            raise answer
+        return answer
+
+
+class FailingStore(MemoryStore):
+    """A memory store that is down while ``down`` is set: every verb then raises `StoreError`."""
+
+    def __init__(self, *, capacity: int = 1_000) -> None:
+        super().__init__(capacity=capacity)
+        self.down = False
+
+    def _check(self) -> None:
+        if self.down:
+            raise StoreError("The store is down, as the test wants it.")
+
+    def fetch(self, partition: str, key: str) -> Entry | None:
+        """See `Store.fetch`."""
+        self._check()
+        return super().fetch(partition, key)
+
+    def nearest(
+        self, partition: str, vector: Vector, k: int, *, asked: str, now: float
+    ) -> Sequence[Candidate]:
+        """See `Store.nearest`."""
+        self._check()
+        return super().nearest(partition, vector, k, asked=asked, now=now)
+
+    def put(self, entry: Entry, vector: Vector | None, fence: int) -> Receipt:
+        """See `Store.put`."""
+        self._check()
+        return super().put(entry, vector, fence)
+
+    def touch(self, entry: Entry, asked: str) -> None:
+        """See `Store.touch`."""
+        self._check()
+        super().touch(entry, asked)
+
+    def invalidate(self, selector: Selector) -> int:
+        """See `Store.invalidate`."""
+        self._check()
+        return super().invalidate(selector)
+
+    def sequence(self) -> int:
+        """See `Store.sequence`."""
+        self._check()
+        return super().sequence()
+
+    def tally(self, counts: Mapping[str, int]) -> None:
+        """See `Store.tally`."""
+        self._check()
+        super().tally(counts)
+
+    def aio(self) -> AsyncStore:
+        """See `Store.aio`."""
+        return InlineStore(self)

@@ -1,0 +1,82 @@
+"""Lookups and their scripts, for the tests of flows."""
+
+from typing import Any
+
+import msgspec
+import numpy as np
+
+from stampcache import flows
+from stampcache.calibration import Calibration
+from stampcache.decide import Rules
+from stampcache.effects import Effect, Embed, Fence, Fetch, Nearest
+from stampcache.flows import Ask
+from stampcache.model import Candidate, Entry, Evidence, Identity, Miss, Outcome, Request
+from stampcache.ports import Embedded
+from stampcache.signature import sign
+from stampcache.testing import run_script
+from stampcache.testing.contract import NOW, make_entry
+
+Step = tuple[type[Effect[Any]], object]
+Script = list[Step]
+ME = Identity("p", "k", "s", "t")
+ONE, TWO = Evidence(source="one.md", text="1"), Evidence(source="two.md", text="2")
+VECTOR = np.asarray([1, 0], np.float32)
+RULES = Rules(semantic=True, calibration=Calibration(0.9, namespaces={"strictly": 0.99}))
+EMBEDDED = Embedded(VECTOR, "2.000")
+
+
+def ask(
+    *,
+    evidence: tuple[Evidence, ...] | None = None,
+    rules: Rules = RULES,
+    can_retrieve: bool = False,
+    threshold: float | None = None,
+    record: bool = True,
+    namespace: str = "default",
+    history: tuple[str, ...] = (),
+) -> Ask:
+    return Ask(
+        request=Request(question="What is a map?", evidence=evidence, history=history),
+        identity=ME,
+        namespace=namespace,
+        rules=rules,
+        now=NOW,
+        can_retrieve=can_retrieve,
+        verifier_threshold=threshold,
+        record=record,
+    )
+
+
+def entry(
+    key: str = "k",
+    *,
+    evidence: tuple[Evidence, ...] | None = None,
+    question: str = "What is a map",
+    expires_at: float | None = None,
+) -> Entry:
+    made = make_entry(key, evidence=evidence, expires_at=expires_at)
+    signature = sign(norm="", evidence=evidence, now=NOW)
+    return msgspec.structs.replace(made, question=question, signature=signature)
+
+
+def near(key: str = "n", similarity: float = 0.95, **options: object) -> Candidate:
+    return Candidate(entry(key, **options), similarity)  # type: ignore[arg-type]
+
+
+def miss(outcome: Outcome) -> Miss:
+    assert isinstance(outcome, Miss)
+    return outcome
+
+
+STRICT = msgspec.structs.replace(RULES, strict=True)
+NOT_STORED: Script = [(Fetch, None), (Fence, 7)]
+
+
+def stale_script(kept: Entry) -> Script:
+    """Return the steps up to the search after an entry that no longer holds was found."""
+    return [(Fetch, kept), (Fence, 7), (Embed, EMBEDDED)]
+
+
+def look(asked: Ask, candidates: list[Candidate], *script: Step) -> Outcome:
+    first: Script = [*NOT_STORED, (Embed, EMBEDDED), (Nearest, candidates)]
+    return run_script(flows.lookup(asked), [*first, *script])

@@ -1,0 +1,80 @@
+"""``stampcache stats`` and ``stampcache invalidate``."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from typer.testing import Result
+
+from stampcache import open_cache
+
+Run = Callable[..., Result]
+
+
+def test_stats_in_json(run: Run, url: str) -> None:
+    result = run("stats", url, "--json")
+    figures = json.loads(result.stdout)
+    assert figures["store"]["entries"] == 2
+    assert figures["requests"] == 4
+    assert figures["hit_rate"] == 0.25
+    assert figures["hits"] == {"exact": 1, "semantic": 0}
+    assert figures["misses"] == {"guard": 1, "not_found": 2}
+    assert figures["refused"] == {"empty": 1}
+    assert figures["saved"] == {"tokens": 550, "seconds": 1.5}
+
+
+def test_stats_in_tables(run: Run, url: str) -> None:
+    shown = run("stats", url).stdout
+    for words in ("4 requests, hit rate 25.0%", "guard saw a difference", "answer is empty", "550"):
+        assert words in shown
+
+
+def test_stats_of_a_new_store_are_zero(run: Run, tmp_path: Path) -> None:
+    open_cache(f"sqlite:///{tmp_path}/new.db").close()
+    result = run("stats", f"sqlite:///{tmp_path}/new.db")
+    assert result.exit_code == 0
+    assert "0 requests" not in result.stdout
+
+
+def entries(url: str) -> int:
+    with open_cache(url) as cache:
+        return cache.core.store.stats().entries
+
+
+@pytest.mark.parametrize(
+    ("selectors", "gone"),
+    [
+        (["--corpus", "handbook"], 2),
+        (["--source", "acme.md"], 1),
+        (["--source", "acme.md", "--corpus", "other"], 0),
+        (["--chunk", "c1"], 2),
+        (["--entry", "nothing"], 0),
+        (["--tenant", "acme"], 1),
+        (["--namespace", "other"], 0),
+        (["--stamp", "prompt=p1"], 2),
+        (["--stamp", "prompt=p1", "--stamp", "model=other"], 0),
+    ],
+)
+def test_invalidate_deletes_what_matches(
+    run: Run, url: str, selectors: list[str], gone: int
+) -> None:
+    result = run("invalidate", url, *selectors, "--yes")
+    assert result.exit_code == 0
+    assert result.stdout == f"{gone} {'entry' if gone == 1 else 'entries'} deleted.\n"
+    assert entries(url) == 2 - gone
+
+
+def test_invalidate_needs_a_selector(run: Run, url: str) -> None:
+    result = run("invalidate", url, "--yes")
+    assert result.exit_code == 2
+    assert "Say what changed" in result.stderr
+    assert entries(url) == 2
+
+
+@pytest.mark.parametrize(("typed", "left"), [("n\n", 2), ("", 2), ("y\n", 1)])
+def test_invalidate_asks_first(run: Run, url: str, typed: str, left: int) -> None:
+    result = run("invalidate", url, "--source", "acme.md", typed=typed)
+    assert "source 'acme.md'?" in result.stdout
+    assert result.exit_code == (0 if left == 1 else 1)
+    assert entries(url) == left

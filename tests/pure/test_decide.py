@@ -1,0 +1,239 @@
+"""Every rule of reuse, with the cases from just inside and just outside."""
+
+import math
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from stampcache import decide
+from stampcache.calibration import Calibration
+from stampcache.decide import Finding, Rules
+from stampcache.model import Answer, Candidate, Entry, Evidence, Reason, Request, Seam
+from stampcache.signature import sign
+from stampcache.testing.contract import NOW, make_entry
+
+ONE, TWO, THREE = (Evidence(source=f"{name}.md", text=name) for name in ("one", "two", "three"))
+NAMELESS = Evidence(text="nameless")
+RULES = Rules(semantic=True, calibration=Calibration(0.9))
+
+
+def entry(
+    evidence: tuple[Evidence, ...] | None = None,
+    *,
+    expires_at: float | None = None,
+    question: str = "What is a map?",
+) -> Entry:
+    made = make_entry("k", evidence=evidence, expires_at=expires_at)
+    signature = sign(norm="", evidence=evidence, now=NOW)
+    return Entry(
+        id=made.id,
+        identity=made.identity,
+        question=question,
+        answer=made.answer,
+        signature=signature,
+        evidence=evidence,
+        stamps=made.stamps,
+        created_at=NOW,
+        expires_at=expires_at,
+    )
+
+
+def reason(finding: Finding | None) -> Reason | None:
+    return None if finding is None else finding.reason
+
+
+# -- validity --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("kept", "now", "expected"),
+    [
+        ((ONE, TWO), (ONE, TWO), None),
+        ((ONE, TWO), None, None),
+        (None, None, None),
+        ((), (), None),
+        (None, (), Reason.EVIDENCE_UNKNOWN),
+        (None, (ONE,), Reason.EVIDENCE_UNKNOWN),
+        ((), (ONE,), Reason.EVIDENCE_CHANGED),
+        ((ONE,), (), Reason.EVIDENCE_CHANGED),
+        ((ONE, TWO), (TWO, ONE), Reason.EVIDENCE_CHANGED),
+        ((ONE, TWO), (ONE,), Reason.EVIDENCE_CHANGED),
+        ((ONE,), (ONE, TWO), Reason.EVIDENCE_CHANGED),
+        ((ONE, TWO), (ONE, THREE), Reason.EVIDENCE_CHANGED),
+    ],
+)
+def test_f1_an_entry_holds_only_while_its_evidence_does(
+    kept: tuple[Evidence, ...] | None,
+    now: tuple[Evidence, ...] | None,
+    expected: Reason | None,
+) -> None:
+    assert reason(decide.validity(entry(kept), now, NOW)) is expected
+
+
+def test_the_difference_is_told() -> None:
+    def said(kept: tuple[Evidence, ...], now: tuple[Evidence, ...]) -> str:
+        finding = decide.validity(entry(kept), now, NOW)
+        assert finding is not None
+        return finding.detail
+
+    assert "2 of 3 cited chunks of one.md, two.md" in said((ONE, TWO, THREE), (THREE,))
+    assert said((NAMELESS,), ()) == "1 of 1 cited chunks are no longer retrieved"
+    assert "retrieves 2 chunks, cited 1" in said((ONE,), (ONE, TWO))
+
+
+@given(st.floats(-1e6, 1e6))
+def test_an_entry_is_expired_from_its_expiry_on(after: float) -> None:
+    finding = decide.validity(entry((ONE,), expires_at=NOW), (TWO,), NOW + after)
+    expected = Reason.EXPIRED if NOW + after >= NOW else Reason.EVIDENCE_CHANGED
+    assert reason(finding) is expected
+
+
+# -- what may be compared by meaning ---------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("asked", "rules", "expected"),
+    [
+        (Request(question="q"), RULES, None),
+        (Request(question="q", prompt="p"), RULES, Reason.NOT_FOUND),
+        (Request(question="q", prompt="p", evidence=()), RULES, None),
+        (Request(question="q"), Rules(), Reason.NOT_FOUND),
+        (Request(question="q"), Rules(semantic=True), Reason.UNCALIBRATED),
+        (Request(question=" \n", prompt="p"), RULES, Reason.NOT_FOUND),
+        (Request(question="and then?", history=["hi"]), RULES, Reason.NOT_FOUND),
+    ],
+)
+def test_c3_d4_the_gate_to_meaning(asked: Request, rules: Rules, expected: Reason | None) -> None:
+    assert reason(decide.semantic_gate(asked, rules)) is expected
+
+
+@pytest.mark.parametrize(
+    ("stored", "similarity", "bad", "expected"),
+    [
+        ("What is a map?", 0.9, False, None),
+        ("What is a map?", 0.8999, False, Reason.BELOW_THRESHOLD),
+        ("What is a map?", 1.0, True, Reason.REPORTED_BAD),
+        ("What is not a map?", 1.0, False, Reason.GUARD),
+        ("What is a map?", 0.5, True, Reason.BELOW_THRESHOLD),
+    ],
+)
+def test_c8_triage(stored: str, similarity: float, bad: bool, expected: Reason | None) -> None:
+    candidate = Candidate(entry(question=stored), similarity, bad)
+    finding = decide.triage(candidate, Request(question="What is a map?"), 0.9)
+    assert reason(finding) is expected
+
+
+PAIRS = [
+    ("How do I turn on the light?", "How do I turn off the light?"),
+    ("How do I get from Paris to Rome?", "How do I get from Rome to Paris?"),
+    ("Is it safe?", "Is it not safe?"),
+    ("What is new in Python 3.11?", "What is new in Python 3.12?"),
+    ("What costs 5 dollars?", "What costs 50 dollars?"),
+    ("Who founded Apple?", "Who founded Google?"),
+    ("What happened in 1989?", "What happened in 1990?"),
+]
+
+
+@pytest.mark.parametrize(("asked", "stored"), PAIRS)
+def test_c4_c5_c11_a_difference_in_words_is_a_veto(asked: str, stored: str) -> None:
+    for one, other in ((asked, stored), (stored, asked)):
+        candidate = Candidate(entry(question=other), 1.0)
+        assert reason(decide.triage(candidate, Request(question=one), 0.5)) is Reason.GUARD
+
+
+@pytest.mark.parametrize(
+    ("kept", "asked", "expected"),
+    [
+        ((ONE, TWO), (TWO, THREE), None),
+        ((ONE, TWO), (THREE, ONE), Reason.EVIDENCE_CHANGED),
+        ((), (), None),
+        ((), (ONE,), Reason.EVIDENCE_CHANGED),
+        ((ONE,), (), Reason.EVIDENCE_CHANGED),
+        (None, (ONE,), Reason.EVIDENCE_UNKNOWN),
+        (None, (), Reason.EVIDENCE_UNKNOWN),
+    ],
+)
+def test_the_first_chunk_of_the_asked_question_must_be_cited(
+    kept: tuple[Evidence, ...] | None, asked: tuple[Evidence, ...], expected: Reason | None
+) -> None:
+    assert reason(decide.witness(entry(kept), asked)) is expected
+
+
+# -- what is never stored --------------------------------------------------------------------------
+
+CALL = ({"name": "search", "args": {}},)
+
+
+@pytest.mark.parametrize(
+    ("answer", "seam", "expected"),
+    [
+        (Answer(text="Yes."), Seam.ANSWER, None),
+        (Answer(text="Yes.", finish_reason="stop"), Seam.ANSWER, None),
+        (Answer(text="Yes.", finish_reason="END_TURN"), Seam.MODEL, None),
+        (Answer(text=""), Seam.ANSWER, Reason.EMPTY),
+        (Answer(text=" \n\t"), Seam.MODEL, Reason.EMPTY),
+        (Answer(text="Ye", finish_reason="length"), Seam.ANSWER, Reason.TRUNCATED),
+        (Answer(text="Ye", finish_reason="MAX_TOKENS"), Seam.MODEL, Reason.TRUNCATED),
+        (Answer(text="x", finish_reason="content_filter"), Seam.ANSWER, Reason.REFUSED),
+        (Answer(text="x", finish_reason="SAFETY"), Seam.ANSWER, Reason.REFUSED),
+        (Answer(text="I'm sorry, I can't help."), Seam.ANSWER, Reason.REFUSED),
+        (Answer(text="x", finish_reason="error"), Seam.ANSWER, Reason.FAILED),
+        (
+            Answer(text="x", finish_reason="insufficient_system_resource"),
+            Seam.MODEL,
+            Reason.FAILED,
+        ),
+        (Answer(text="x", finish_reason="aborted"), Seam.ANSWER, Reason.ABORTED),
+        (Answer(text="x", finish_reason="cancelled"), Seam.MODEL, Reason.ABORTED),
+        (Answer(text="x", tool_calls=CALL), Seam.ANSWER, Reason.PENDING_TOOLS),
+        (Answer(text="x", finish_reason="tool_calls"), Seam.ANSWER, Reason.PENDING_TOOLS),
+        (Answer(text="", tool_calls=CALL), Seam.ANSWER, Reason.PENDING_TOOLS),
+        (Answer(text="", tool_calls=CALL, finish_reason="tool_calls"), Seam.MODEL, None),
+        (Answer(text="", tool_calls=CALL, finish_reason="length"), Seam.MODEL, Reason.TRUNCATED),
+        (Answer(text="half \ud83d"), Seam.ANSWER, Reason.UNCACHEABLE),
+    ],
+)
+def test_n1_n4_admission(answer: Answer, seam: Seam, expected: Reason | None) -> None:
+    assert reason(decide.admit(answer, seam, RULES)) is expected
+
+
+def test_b7_a_call_of_a_model_that_asks_for_tools_is_a_whole_answer() -> None:
+    answer = Answer(text="", tool_calls=CALL, finish_reason="tool_use")
+    assert decide.admit(answer, Seam.MODEL, RULES) is None
+
+
+@pytest.mark.parametrize(("size", "expected"), [(10, None), (11, Reason.TOO_LARGE)])
+def test_the_size_counts_bytes_of_text_and_payload(size: int, expected: Reason | None) -> None:
+    rules = Rules(max_answer_bytes=10)
+    answer = Answer(text="\u00e9" * 2, payload=b"x" * (size - 4))
+    assert reason(decide.admit(answer, Seam.ANSWER, rules)) is expected
+
+
+# -- how long --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("evidence", "rules", "expected"),
+    [
+        ((ONE,), Rules(ttl_s=100.0), 100.0),
+        (None, Rules(ttl_s=100.0), 100.0),
+        (None, Rules(ttl_s=None), None),
+        ((), Rules(ttl_s=1000.0), 300.0),
+        ((), Rules(ttl_s=100.0), 100.0),
+        ((), Rules(ttl_s=None), 300.0),
+    ],
+)
+def test_f3_an_answer_from_nothing_lives_short(
+    evidence: tuple[Evidence, ...] | None, rules: Rules, expected: float | None
+) -> None:
+    assert decide.lifetime_s(evidence, rules) == expected
+
+
+@given(st.none() | st.floats(min_value=1e-6, max_value=1e12))
+def test_f13_no_rule_lengthens_a_lifetime(ttl_s: float | None) -> None:
+    for evidence in (None, (), (ONE,)):
+        lifetime = decide.lifetime_s(evidence, Rules(ttl_s=ttl_s))
+        assert (math.inf if lifetime is None else lifetime) <= (
+            math.inf if ttl_s is None else ttl_s
+        )

@@ -1,0 +1,145 @@
+"""Every branch of a lookup up to the search, driven by scripts."""
+
+from typing import Any
+
+import pytest
+
+from stampcache import flows
+from stampcache.decide import Rules
+from stampcache.effects import Effect, Embed, Fence, Fetch, Nearest, Note, Touch
+from stampcache.errors import (
+    CodecError,
+    EmbedderError,
+    StampCacheError,
+    StoreError,
+    WindowError,
+)
+from stampcache.model import Candidate, Entry, Evidence, Hit, Level, Reason, Stale
+from stampcache.testing import run_script
+from stampcache.testing.contract import NOW
+from tests.asking import (
+    EMBEDDED,
+    ME,
+    NOT_STORED,
+    ONE,
+    RULES,
+    STRICT,
+    TWO,
+    VECTOR,
+    Script,
+    ask,
+    entry,
+    miss,
+    near,
+    stale_script,
+)
+
+# -- the exact key ---------------------------------------------------------------------------------
+
+
+def test_an_exact_hit_is_noted_and_served() -> None:
+    kept = entry()
+    hit = run_script(flows.lookup(ask()), [(Fetch, kept), (Touch, None)])
+    assert isinstance(hit, Hit)
+    assert (hit.level, hit.reason, hit.similarity) == (Level.EXACT, Reason.SAME_TOKENS, 1.0)
+    assert hit.entry is kept
+    assert hit.trace[-1].passed
+
+
+def test_a_hit_that_cannot_be_noted_is_served_all_the_same() -> None:
+    script: Script = [(Fetch, entry()), (Touch, StoreError("read-only")), (Note, None)]
+    assert isinstance(run_script(flows.lookup(ask(rules=STRICT)), script), Hit)
+
+
+def test_explaining_touches_nothing() -> None:
+    assert isinstance(run_script(flows.lookup(ask(record=False)), [(Fetch, entry())]), Hit)
+    script: Script = [*NOT_STORED, (Embed, EMBEDDED), (Nearest, [near()])]
+    assert isinstance(run_script(flows.lookup(ask(record=False)), script), Hit)
+
+
+@pytest.mark.parametrize(
+    ("kept", "evidence", "reason"),
+    [
+        (entry(expires_at=NOW), None, Reason.EXPIRED),
+        (entry(evidence=(ONE,)), (TWO,), Reason.EVIDENCE_CHANGED),
+        (entry(), (TWO,), Reason.EVIDENCE_UNKNOWN),
+    ],
+)
+def test_an_entry_that_no_longer_holds_is_stale(
+    kept: Entry, evidence: tuple[Evidence, ...] | None, reason: Reason
+) -> None:
+    script: Script = [*stale_script(kept), (Nearest, [Candidate(kept, 1.0)])]
+    stale = run_script(flows.lookup(ask(evidence=evidence)), script)
+    assert isinstance(stale, Stale)
+    assert (stale.reason, stale.entry, stale.identity) == (reason, kept, ME)
+    assert (stale.fence, stale.norm) == (7, "2.000")
+    assert stale.vector is VECTOR
+    assert stale.trace[0].entry_id == kept.id
+
+
+def test_a_stale_entry_stays_the_reason_whatever_the_neighbours_say() -> None:
+    kept = entry(expires_at=NOW)
+    script: Script = [*stale_script(kept), (Nearest, [near(similarity=0.1)])]
+    stale = run_script(flows.lookup(ask()), script)
+    assert isinstance(stale, Stale) and stale.reason is Reason.EXPIRED
+    script = [(Fetch, kept), (Fence, 7), (Embed, EmbedderError("down")), (Note, None)]
+    stale = run_script(flows.lookup(ask()), script)
+    assert isinstance(stale, Stale) and stale.reason is Reason.EXPIRED
+
+
+def test_a_stale_entry_does_not_hide_a_neighbour_that_holds() -> None:
+    kept = entry(expires_at=NOW)
+    script: Script = [*stale_script(kept), (Nearest, [near()]), (Touch, None)]
+    hit = run_script(flows.lookup(ask()), script)
+    assert isinstance(hit, Hit) and hit.level is Level.SEMANTIC
+
+
+def test_a_damaged_entry_is_noted_and_missed() -> None:
+    script: Script = [(Fetch, CodecError("checksum")), (Note, None), (Fence, 7)]
+    outcome = miss(run_script(flows.lookup(ask(rules=Rules())), script))
+    assert (outcome.reason, outcome.detail, outcome.fence) == (Reason.CORRUPT, "checksum", 7)
+    script = [*script, (Embed, EMBEDDED), (Nearest, [near(similarity=0.5)])]
+    assert miss(run_script(flows.lookup(ask()), script)).reason is Reason.CORRUPT
+
+
+# -- something is down -----------------------------------------------------------------------------
+
+DOWN = StoreError("down")
+
+
+@pytest.mark.parametrize(
+    "before", [[], [(Fetch, None)], [(Fetch, None), (Fence, 7), (Embed, EMBEDDED)]]
+)
+def test_a_store_that_is_down_is_a_miss(before: Script) -> None:
+    failing = (Fetch, Fence, None, Nearest)[len(before)]
+    assert failing is not None
+    script: Script = [*before, (failing, DOWN)]
+    outcome = miss(run_script(flows.lookup(ask()), [*script, (Note, None)]))
+    assert (outcome.reason, outcome.detail) == (Reason.STORE_ERROR, "down")
+    assert outcome.identity == ME
+    assert outcome.trace[-1].step == "availability"
+    with pytest.raises(StoreError, match="down"):
+        run_script(flows.lookup(ask(rules=STRICT)), script)
+
+
+def test_an_embedder_that_is_down_is_a_miss() -> None:
+    script: Script = [*NOT_STORED, (Embed, EmbedderError("no GPU"))]
+    outcome = miss(run_script(flows.lookup(ask()), [*script, (Note, None)]))
+    assert (outcome.reason, outcome.detail, outcome.fence) == (Reason.EMBEDDER_ERROR, "no GPU", 7)
+    assert outcome.vector is None
+    with pytest.raises(EmbedderError):
+        run_script(flows.lookup(ask(rules=STRICT)), script)
+
+
+@pytest.mark.parametrize("rules", [RULES, STRICT])
+def test_a_question_beyond_the_window_is_no_error(rules: Rules) -> None:
+    script: Script = [*NOT_STORED, (Embed, WindowError("300 tokens"))]
+    outcome = miss(run_script(flows.lookup(ask(rules=rules)), script))
+    assert outcome.reason is Reason.BEYOND_WINDOW
+
+
+@pytest.mark.parametrize("effect", [Fetch, Embed])
+def test_a_wrong_setting_is_always_raised(effect: type[Effect[Any]]) -> None:
+    script: Script = [(Fetch, None), (Fence, 7)] if effect is Embed else []
+    with pytest.raises(StampCacheError, match="dimension"):
+        run_script(flows.lookup(ask()), [*script, (effect, StampCacheError("dimension"))])

@@ -1,0 +1,174 @@
+"""Every branch of a lookup by meaning, driven by scripts."""
+
+import pytest
+
+from stampcache import flows
+from stampcache.decide import Rules
+from stampcache.effects import Note, Retrieve, Touch, Verify
+from stampcache.errors import (
+    RetrieverError,
+    VerifierError,
+)
+from stampcache.flows import Ask
+from stampcache.model import Candidate, Hit, Level, Reason
+from stampcache.testing import run_script
+from stampcache.testing.contract import NOW
+from tests.asking import (
+    NOT_STORED,
+    ONE,
+    RULES,
+    STRICT,
+    TWO,
+    VECTOR,
+    Script,
+    ask,
+    entry,
+    look,
+    miss,
+    near,
+)
+
+# -- by meaning ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("asked", "reason"),
+    [
+        (ask(rules=Rules()), Reason.NOT_FOUND),
+        (ask(rules=Rules(semantic=True)), Reason.UNCALIBRATED),
+        (ask(history=("hello",)), Reason.NOT_FOUND),
+    ],
+)
+def test_what_cannot_be_compared_is_not_embedded(asked: Ask, reason: Reason) -> None:
+    outcome = miss(run_script(flows.lookup(asked), NOT_STORED))
+    assert (outcome.reason, outcome.fence, outcome.vector) == (reason, 7, None)
+    assert [check.step for check in outcome.trace] == ["exact key", "meaning"]
+
+
+def test_a_neighbour_is_a_semantic_hit() -> None:
+    hit = look(ask(), [near()], (Touch, None))
+    assert isinstance(hit, Hit)
+    assert (hit.level, hit.reason, hit.similarity) == (Level.SEMANTIC, Reason.SAME_QUESTION, 0.95)
+    assert [check.passed for check in hit.trace] == [False, True]
+
+
+def test_no_neighbour_is_not_found_and_carries_vector_and_fence() -> None:
+    outcome = miss(look(ask(), []))
+    assert (outcome.reason, outcome.norm, outcome.fence) == (Reason.NOT_FOUND, "2.000", 7)
+    assert outcome.vector is VECTOR
+    own = miss(look(ask(), [Candidate(entry("k"), 1.0)]))  # only its own, stale entry
+    assert own.reason is Reason.NOT_FOUND
+
+
+@pytest.mark.parametrize(
+    ("candidate", "reason"),
+    [
+        (near(similarity=0.89), Reason.BELOW_THRESHOLD),
+        (Candidate(entry("n"), 0.99, True), Reason.REPORTED_BAD),
+        (near(question="What is not a map?"), Reason.GUARD),
+        (near(expires_at=NOW), Reason.EXPIRED),
+    ],
+)
+def test_each_reason_against_a_neighbour(candidate: Candidate, reason: Reason) -> None:
+    outcome = miss(look(ask(), [candidate]))
+    assert outcome.reason is reason
+    assert outcome.trace[-1].entry_id == candidate.entry.id
+
+
+def test_c13_thresholds_differ_by_namespace() -> None:
+    assert miss(look(ask(namespace="strictly"), [near()])).reason is Reason.BELOW_THRESHOLD
+
+
+def test_c5_a_rejected_neighbour_is_followed_by_the_next() -> None:
+    vetoed = near("v", 0.99, question="What is not a map?")
+    hit = look(ask(), [vetoed, near()], (Touch, None))
+    assert isinstance(hit, Hit) and hit.entry.identity.key == "n"
+    assert [check.entry_id for check in hit.trace] == ["", "p/v", "p/n"]
+
+
+def test_the_nearest_neighbour_gives_the_reason_and_far_ones_are_not_looked_at() -> None:
+    far = [near(f"f{at}", 0.8) for at in range(5)]
+    outcome = miss(look(ask(), [near(question="What is not a map?"), *far]))
+    assert outcome.reason is Reason.GUARD
+    assert len(outcome.trace) == 3
+
+
+# -- the verifier ----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("score", [0.5, 1.0])
+def test_a_verifier_may_agree(score: float) -> None:
+    outcome = look(ask(threshold=0.5), [near()], (Verify, score), (Touch, None))
+    assert isinstance(outcome, Hit)
+
+
+@pytest.mark.parametrize("score", [0.0, 0.49, float("nan"), 87.0, float("inf")])
+def test_a_verifier_may_disagree(score: float) -> None:
+    outcome = miss(look(ask(threshold=0.5), [near()], (Verify, score)))
+    assert outcome.reason is Reason.VERIFIER
+
+
+def test_c5_a_verifier_that_fails_means_no_hit_then_the_next_is_tried() -> None:
+    failed: Script = [(Verify, VerifierError("timeout")), (Note, None)]
+    outcome = miss(look(ask(threshold=0.5), [near()], *failed))
+    assert (outcome.reason, outcome.detail) == (Reason.VERIFIER, "timeout")
+    hit = look(ask(threshold=0.5), [near("a"), near("b")], *failed, (Verify, 1.0), (Touch, None))
+    assert isinstance(hit, Hit) and hit.entry.identity.key == "b"
+    with pytest.raises(VerifierError):
+        look(ask(threshold=0.5, rules=STRICT), [near()], failed[0])
+
+
+def test_the_verifier_is_not_asked_about_what_cheaper_checks_reject() -> None:
+    vetoed = near(question="What is not a map?")
+    assert miss(look(ask(threshold=0.5), [vetoed])).reason is Reason.GUARD
+
+
+# -- grounding -------------------------------------------------------------------------------------
+
+
+def grounded(can_retrieve: bool = True, rules: Rules = RULES) -> Ask:
+    return ask(evidence=(ONE, TWO), can_retrieve=can_retrieve, rules=rules)
+
+
+CITED = near(evidence=(ONE,))
+
+
+def test_a_grounded_hit_rechecks_the_entrys_own_question() -> None:
+    hit = look(grounded(), [CITED], (Retrieve, (ONE,)), (Touch, None))
+    assert isinstance(hit, Hit) and hit.level is Level.SEMANTIC
+
+
+@pytest.mark.parametrize(
+    ("candidate", "script", "reason"),
+    [
+        (near(), [], Reason.EVIDENCE_UNKNOWN),
+        (near(evidence=(TWO,)), [], Reason.EVIDENCE_CHANGED),
+        (CITED, [(Retrieve, (TWO,))], Reason.EVIDENCE_CHANGED),
+        (CITED, [(Retrieve, ())], Reason.EVIDENCE_CHANGED),
+        (
+            CITED,
+            [(Retrieve, RetrieverError("down")), (Note, None)],
+            Reason.EVIDENCE_UNKNOWN,
+        ),
+    ],
+)
+def test_a_neighbour_whose_evidence_does_not_hold_is_rejected(
+    candidate: Candidate, script: Script, reason: Reason
+) -> None:
+    assert miss(look(grounded(), [candidate], *script)).reason is reason
+
+
+def test_without_a_retriever_no_grounded_question_is_answered_by_meaning() -> None:
+    outcome = miss(look(grounded(can_retrieve=False), [CITED]))
+    assert outcome.reason is Reason.EVIDENCE_UNKNOWN
+    assert "retrieve=" in outcome.detail
+
+
+def test_a_retriever_that_is_down_is_raised_only_if_strict() -> None:
+    with pytest.raises(RetrieverError):
+        look(grounded(rules=STRICT), [CITED], (Retrieve, RetrieverError("down")))
+
+
+def test_a_candidate_that_the_verifier_rejects_is_not_retrieved_for() -> None:
+    asked = ask(evidence=(ONE,), can_retrieve=True, threshold=0.5)
+    assert miss(look(asked, [CITED], (Verify, 0.1))).reason is Reason.VERIFIER
