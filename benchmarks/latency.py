@@ -31,10 +31,11 @@ QUESTION_CHARS = 200
 PROMPT_CHARS = 8_000
 DIMENSION = 384
 SETTINGS = Settings(model="deepseek-chat", params={"temperature": 0, "max_tokens": 512})
-WORDS = (
+TEXT = (
     "how do I configure the maximum number of concurrent connections for requests in staging"
     " environment when service restarts after deploy with limited memory and slow network"
-).split()
+)
+WORDS = tuple(TEXT.split())
 
 
 class Directions:
@@ -135,16 +136,24 @@ def exact(folder: Path, count: int, calls: int) -> list[Row]:
         grown = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before
         label = f"memory, {count:,} entries"
         rows.append(hits(f"exact hit, {label}", cache, count, calls))
-        rows.append({"what": f"memory per entry of {ANSWER_CHARS:,} characters, bytes",
-                     "bytes": round(grown * 1024 / count)})
+        rows.append(
+            {
+                "what": f"memory per entry of {ANSWER_CHARS:,} characters, bytes",
+                "bytes": round(grown * 1024 / count),
+            }
+        )
         rows.append(misses(f"miss, {label}", cache, count, calls))
-        rows.append(long_prompts(f"exact hit, {PROMPT_CHARS:,}-character prompt, memory", cache, calls))
+        rows.append(
+            long_prompts(f"exact hit, {PROMPT_CHARS:,}-character prompt, memory", cache, calls)
+        )
     with sqlite_store(folder, capacity=count) as store, open_cache(store) as cache:
         fill(cache, count)
         label = f"SQLite, {count:,} entries"
         rows.append(hits(f"exact hit, {label}, warm near-cache", cache, count, calls))
         rows.append(misses(f"miss, {label}", cache, count, calls))
-        rows.append(long_prompts(f"exact hit, {PROMPT_CHARS:,}-character prompt, SQLite", cache, calls))
+        rows.append(
+            long_prompts(f"exact hit, {PROMPT_CHARS:,}-character prompt, SQLite", cache, calls)
+        )
     return rows
 
 
@@ -161,10 +170,7 @@ def semantic(count: int, calls: int) -> list[Row]:
         ask = cache.core.ask(asks[0][0], can_retrieve=False)
         assert not isinstance(ask, Miss)
         partition, store = ask.identity.partition, cache.core.store
-        searches = [
-            lambda v=v: store.nearest(partition, v, 8, asked="x", now=0.0)  # type: ignore[misc]
-            for _, v in asks
-        ]
+        searches = [lambda v=v: store.nearest(partition, v, 8, asked="x", now=0.0) for _, v in asks]
         return [timed(f"semantic search without embedding, {count:,} entries", searches)]
 
 

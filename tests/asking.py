@@ -10,7 +10,7 @@ from stampcache.calibration import Calibration
 from stampcache.decide import Rules
 from stampcache.effects import Effect, Embed, Fence, Fetch, Nearest
 from stampcache.flows import Ask
-from stampcache.model import Candidate, Entry, Evidence, Identity, Miss, Outcome, Request
+from stampcache.model import Candidate, Entry, Evidence, Identity, Miss, Outcome, Request, Scope
 from stampcache.ports import Embedded
 from stampcache.signature import sign
 from stampcache.testing import run_script
@@ -38,7 +38,7 @@ def ask(
     return Ask(
         request=Request(question="What is a map?", evidence=evidence, history=history),
         identity=ME,
-        namespace=namespace,
+        scope=Scope(namespace=namespace),
         rules=rules,
         now=NOW,
         can_retrieve=can_retrieve,

@@ -12,11 +12,11 @@ GUARD_S = 20.0  # a deadlock fails the test instead of hanging it
 SHORT_S = 0.01
 
 
-def flights(timeout_s: float = GUARD_S) -> Flights[str]:
+def flights(timeout_s: float = GUARD_S) -> Flights:
     return Flights(timeout_s=timeout_s)
 
 
-def landing(flown: Flights[Any], key: Hashable) -> Future[Any]:
+def landing(flown: Flights, key: Hashable) -> Future[Any]:
     return flown._flights[key].landing
 
 
@@ -46,7 +46,7 @@ async def anever() -> str:
     return never()
 
 
-def wait_for_followers(flown: Flights[Any], key: Hashable, count: int) -> None:
+def wait_for_followers(flown: Flights, key: Hashable, count: int) -> None:
     """Return once so many threads wait in the landing's condition."""
     condition: Any = landing(flown, key)._condition
     tick = threading.Event()

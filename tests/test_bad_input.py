@@ -92,7 +92,9 @@ def test_foreign_tables_in_the_same_file_survive(tmp_path: Path) -> None:
     raw.close()
 
 
-def test_a_read_only_file_is_said_to_be_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_read_only_file_is_said_to_be_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     path = tmp_path / "cache.db"
     open_cache(f"sqlite:///{path}").close()
     monkeypatch.setattr("os.access", lambda *_: False)  # root may write everything
@@ -166,8 +168,11 @@ def test_a_flipped_bit_never_serves(tmp_path: Path) -> None:
         damage(path, "UPDATE stampcache_entries SET body = ?", bytes(flipped))
         store = SqliteStore(path)
         with pytest.raises(stampcache.CodecError):
-            store.fetch(*store._file.reader.execute(
-                "SELECT partition, key FROM stampcache_entries").fetchone())
+            store.fetch(
+                *store._file.reader.execute(
+                    "SELECT partition, key FROM stampcache_entries"
+                ).fetchone()
+            )
         store.close()
         restore(path, body)
 
@@ -219,7 +224,9 @@ def cache(request: pytest.FixtureRequest, tmp_path: Path) -> Cache:
         (Request(question="half a pair \ud800"), "Unicode"),
     ],
 )
-def test_what_has_no_key_is_not_cached_and_says_why(cache: Cache, request_: Request, word: str) -> None:
+def test_what_has_no_key_is_not_cached_and_says_why(
+    cache: Cache, request_: Request, word: str
+) -> None:
     outcome = cache.lookup(request_)
     assert isinstance(outcome, Miss)
     assert outcome.reason is Reason.UNCACHEABLE
@@ -236,11 +243,30 @@ def test_an_answer_with_half_a_pair_is_refused(cache: Cache) -> None:
 
 
 names = st.text(min_size=1, max_size=8) | st.sampled_from(
-    ["*", "?", "[ab]", "a", "b", "a:b", "a,b", "a/b", "../x", "a\nb", "%", "_", "'; --", "\ud800", "é", "e\u0301"]
+    [
+        "*",
+        "?",
+        "[ab]",
+        "a",
+        "b",
+        "a:b",
+        "a,b",
+        "a/b",
+        "../x",
+        "a\nb",
+        "%",
+        "_",
+        "'; --",
+        "\ud800",
+        "é",
+        "e\u0301",
+    ]
 )
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(
+    max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
 @given(one=names, other=names)
 def test_tenants_of_any_name_are_apart(cache: Cache, one: str, other: str) -> None:
     request = Request(question="what is my name?")

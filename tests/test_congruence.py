@@ -40,7 +40,14 @@ class Histories(RuleBasedStateMachine):
     def pair(self, side: int) -> tuple[Store, Store]:
         return self.memory, self.sides[side]
 
-    @rule(side=SIDES, partition=PARTITIONS, key=KEYS, source=SOURCES, angle=st.integers(0, 90), at=st.integers(0, 5))
+    @rule(
+        side=SIDES,
+        partition=PARTITIONS,
+        key=KEYS,
+        source=SOURCES,
+        angle=st.integers(0, 90),
+        at=st.integers(0, 5),
+    )
     def put(self, side: int, partition: str, key: str, source: str, angle: int, at: int) -> None:
         self.number += 1
         evidence = (Evidence(corpus="c", source=source, chunk=key, text=source).sealed(),)
@@ -53,7 +60,8 @@ class Histories(RuleBasedStateMachine):
         for store in self.sides:  # what was noted as used is written before eviction looks at it
             store.stats()
         first, second = (
-            store.put(entry, vector, seen) for store, seen in zip(self.pair(side), fence, strict=True)
+            store.put(entry, vector, seen)
+            for store, seen in zip(self.pair(side), fence, strict=True)
         )
         assert first == second
 

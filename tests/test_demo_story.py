@@ -129,7 +129,10 @@ def test_the_story_asks_for_all_that_it_promises() -> None:
 
 def test_the_figures_of_a_story() -> None:
     steps = [step for step in STORY if isinstance(step, Question)][:3]
-    played = [Played(step, reply(step.expected), ms) for step, ms in zip(steps, (2000, 10, 30))]
+    played = [
+        Played(step, reply(step.expected), ms)
+        for step, ms in zip(steps, (2000, 10, 30), strict=True)
+    ]
     figures = summary(played)
     assert (figures.asked, figures.hits, figures.failed) == (3, 2, 0)
     assert (figures.hit_ms, figures.miss_ms) == (20, 2000)

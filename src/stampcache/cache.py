@@ -141,7 +141,9 @@ class Cache(_Face):
         return self._look(self.core.ask(request, can_retrieve=retrieve is not None), retrieve)
 
     def _look(self, ask: Ask | Miss, retrieve: Retrieve | None) -> Outcome:
-        outcome: Outcome = ask if isinstance(ask, Miss) else self._drive(flows.lookup(ask), retrieve)
+        outcome: Outcome = (
+            ask if isinstance(ask, Miss) else self._drive(flows.lookup(ask), retrieve)
+        )
         self.core.counters.outcome(outcome, scope_part(ask))
         return outcome
 

@@ -90,14 +90,18 @@ def _plain_mapping(
     plain: dict[str, object] = {}
     for name, item in raw.items():
         if not isinstance(name, str):
-            raise CanonicalError(f"{where} has the key {name!r}, which is no string; use string keys.")
+            raise CanonicalError(
+                f"{where} has the key {name!r}, which is no string; use string keys."
+            )
         plain[name] = _plain(item, f"{where}.{name}", inside)
     return plain
 
 
 def _integer(raw: int, where: str) -> int:
     if raw.bit_length() > _INTEGER_BITS:
-        raise CanonicalError(f"{where} is an integer of over {_INTEGER_BITS} bits; pass it as text.")
+        raise CanonicalError(
+            f"{where} is an integer of over {_INTEGER_BITS} bits; pass it as text."
+        )
     return int(raw)
 
 

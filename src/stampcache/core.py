@@ -77,7 +77,7 @@ class Core:
         self.setup = setup
         self.store = setup.store
         self.counters = Counters()
-        self.flights: Flights[Answer] = Flights(timeout_s=setup.flight_timeout_s)
+        self.flights = Flights(timeout_s=setup.flight_timeout_s)
         self._now = setup.clock.now
         self._realms: dict[tuple[Scope, str], Realm] = {}
         self._seen_tenant = False
@@ -107,15 +107,15 @@ class Core:
             ScopeError: the cache requires a tenant and the call has none.
         """
         scope = given if given is not None else current_scope()
-        if scope is not None:
-            if scope.tenant not in ("", "default"):
-                self._seen_tenant = True
-            elif self.setup.tenants == "required":
-                raise ScopeError(_NO_TENANT)
-            return scope
-        if self.setup.tenants == "required":
+        named = scope is not None and scope.tenant not in ("", "default")
+        if self.setup.tenants == "required" and not named:
             raise ScopeError(_NO_TENANT)
-        return None if self._seen_tenant else Scope()
+        self._seen_tenant = self._seen_tenant or named
+        if scope is None or not scope.tenant:  # nobody said which tenant
+            if self._seen_tenant:
+                return None
+            scope = Scope() if scope is None else replace(scope, tenant="default")
+        return scope
 
     def realm(self, scope: Scope, settings: Settings) -> Realm:
         """Return the digests that all requests of this scope and these settings share."""
@@ -134,9 +134,19 @@ class Core:
 
     # -- inputs of flows ---------------------------------------------------------------------------
 
-    def ask(self, request: Request, *, can_retrieve: bool, record: bool = True) -> Ask | Miss:
-        """Return the input of `flows.lookup`, or the Miss of a request that bypasses the cache."""
-        scope = self.scope_of(request.scope)
+    def ask(
+        self,
+        request: Request,
+        *,
+        can_retrieve: bool,
+        record: bool = True,
+        scope: Scope | None = None,
+    ) -> Ask | Miss:
+        """Return the input of `flows.lookup`, or the Miss of a request that bypasses the cache.
+
+        ``scope`` is the one of an earlier call that this one continues, wherever it runs.
+        """
+        scope = scope if scope is not None else self.scope_of(request.scope)
         if scope is None:
             return _bypass(Reason.UNSCOPED, _UNSCOPED)
         try:
@@ -147,7 +157,7 @@ class Core:
         return Ask(
             request=request,
             identity=address,
-            namespace=scope.namespace,
+            scope=scope,
             rules=self.setup.rules,
             now=self._now(),
             can_retrieve=can_retrieve,
@@ -164,17 +174,19 @@ class Core:
     ) -> Fill | Miss:
         """Return the input of `flows.update`, or the Miss of a request that bypasses the cache."""
         before = None if isinstance(outcome, Hit) else outcome
-        address = before.identity if before is not None else None
-        if before is not None and address is None:
+        if before is not None and before.identity is None:
             return _bypass(before.reason, before.detail)
-        if address is None:
-            asked = self.ask(request, can_retrieve=False)
-            if isinstance(asked, Miss):
-                return asked
-            address = asked.identity
+        scope = before.scope if before is not None else None
+        asked = self.ask(request, can_retrieve=False, scope=scope)
+        if isinstance(asked, Miss):
+            return asked
+        if before is not None and asked.identity != before.identity:
+            raise ConfigError(
+                "outcome= belongs to another request; pass what lookup returned for this very one."
+            )
         return Fill(
             request=request,
-            identity=address,
+            identity=asked.identity,
             answer=own(as_answer(answer)),
             evidence=evidence if evidence is not None else request.evidence,
             stamps=self.stamps_of(request.runs),
@@ -245,9 +257,11 @@ class Core:
     def save_counters(self) -> None:
         """Add what was counted to the store's lasting counters; a failure is counted, not raised."""
         self._counters_saved_at = self._now()
+        unsaved = self.counters.take_unsaved()
         try:
-            self.store.tally(self.counters.take_unsaved())
+            self.store.tally(unsaved)
         except StoreError as error:
+            self.counters.give_back(unsaved)
             self.counters.note("save_counters", error)
 
     def close(self) -> None:
@@ -276,10 +290,16 @@ def refused(bypass: Miss) -> Refused:
 
 
 def as_answer(made: Answer | str) -> Answer:
-    """Return an answer for what a user's function made; texts of a string subclass become plain."""
+    """Return an answer for what a user's function made; texts of a string subclass become plain.
+
+    Raises:
+        ConfigError: it is neither a text nor an answer with one.
+    """
     if isinstance(made, str):
-        return Answer(text=str(made))
-    return made if type(made.text) is str else replace(made, text=str(made.text))
+        return Answer(text=str.__str__(made))
+    if not isinstance(made, Answer) or not isinstance(made.text, str):
+        raise ConfigError(f"An answer is a string or an Answer with a text, not {made!r}.")
+    return made if type(made.text) is str else replace(made, text=str.__str__(made.text))
 
 
 def own(answer: Answer) -> Answer:

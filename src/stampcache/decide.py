@@ -17,7 +17,9 @@ from stampcache.refusals import looks_refused
 DAY_S = 86_400.0
 MAX_ANSWER_BYTES = 8 * 2**20
 _CUT_OFF = frozenset({"length", "max_tokens", "max_output_tokens", "model_length", "incomplete"})
-_REFUSALS = frozenset({"content_filter", "refusal", "safety", "blocked", "recitation", "prohibited_content"})
+_REFUSALS = frozenset(
+    {"content_filter", "refusal", "safety", "blocked", "recitation", "prohibited_content"}
+)
 _FAILURES = frozenset({"error", "failed", "network_error", "insufficient_system_resource"})
 _ABORTS = frozenset({"abort", "aborted", "cancelled", "canceled", "interrupted"})
 _WAITING = frozenset({"tool_calls", "function_call", "tool_use"})

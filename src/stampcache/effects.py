@@ -34,7 +34,7 @@ class Effect(Struct, Generic[Result], frozen=True):
         return answer
 
 
-class Fetch(Effect["Entry | None"], frozen=True):
+class Fetch(Effect[Entry | None], frozen=True):
     """The entry at an address."""
 
     partition: str
@@ -58,7 +58,7 @@ class Embed(Effect[Embedded], frozen=True):
     question: str
 
 
-class Nearest(Effect["Sequence[Candidate]"], frozen=True):
+class Nearest(Effect[Sequence[Candidate]], frozen=True):
     """Live neighbours by falling similarity."""
 
     partition: str
@@ -75,7 +75,7 @@ class Verify(Effect[float], frozen=True):
     stored: str
 
 
-class Retrieve(Effect["Sequence[Evidence]"], frozen=True):
+class Retrieve(Effect[Sequence[Evidence]], frozen=True):
     """What a question retrieves now."""
 
     question: str
@@ -145,7 +145,7 @@ def run(flow: Flow[Done], ports: Ports) -> Done:
         while True:
             try:
                 answer = _perform(effect, ports)
-            except Exception as error:
+            except Exception as error:  # noqa: BLE001 - the flow decides what it means
                 effect = flow.throw(_translated(effect, error))
             else:
                 effect = flow.send(answer)
@@ -163,7 +163,7 @@ async def arun(flow: Flow[Done], ports: AsyncPorts) -> Done:
         while True:
             try:
                 answer = await _aperform(effect, ports)
-            except Exception as error:
+            except Exception as error:  # noqa: BLE001 - the flow decides what it means
                 effect = flow.throw(_translated(effect, error))
             else:
                 effect = flow.send(answer)

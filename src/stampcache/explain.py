@@ -20,7 +20,9 @@ class Explanation(Struct, frozen=True):
         outcome = self.outcome
         kind = type(outcome).__name__
         if isinstance(outcome, Hit):
-            lines = [f"{kind} ({outcome.level.value}, {outcome.similarity:.4f}): {outcome.reason.value}"]
+            lines = [
+                f"{kind} ({outcome.level.value}, {outcome.similarity:.4f}): {outcome.reason.value}"
+            ]
             lines.append(f"  answers: {outcome.entry.question}")
             lines.append(f"  signature: {outcome.entry.signature}")
         else:

@@ -50,6 +50,7 @@ from stampcache.model import (
     Reason,
     Refused,
     Request,
+    Scope,
     Selector,
     Stale,
     Stamps,
@@ -66,7 +67,7 @@ class Ask(Struct, frozen=True, kw_only=True):
 
     request: Request
     identity: Identity
-    namespace: str
+    scope: Scope
     rules: Rules
     now: float
     can_retrieve: bool = False
@@ -102,7 +103,7 @@ class _Seen:
         """Record a failed check; the first candidate's finding is the one reported."""
         self.checks.append(Check(step, False, _said(finding), entry.id if entry else ""))
 
-    def outcome(self, identity: Identity) -> Stale | Miss:
+    def outcome(self, ask: Ask) -> Stale | Miss:
         """Return what the caller gets when nothing could be served."""
         vector = self.embedded.vector if self.embedded else None
         norm = self.embedded.norm if self.embedded else ""
@@ -112,7 +113,8 @@ class _Seen:
                 reason=reason,
                 entry=self.stale,
                 detail=detail,
-                identity=identity,
+                identity=ask.identity,
+                scope=ask.scope,
                 vector=vector,
                 norm=norm,
                 fence=self.fence,
@@ -121,7 +123,8 @@ class _Seen:
         return Miss(
             reason=reason,
             detail=detail,
-            identity=identity,
+            identity=ask.identity,
+            scope=ask.scope,
             vector=vector,
             norm=norm,
             fence=self.fence,
@@ -179,7 +182,13 @@ def _unavailable(ask: Ask, reason: Reason, error: StampCacheError) -> Flow[Miss]
         raise error
     yield from Note(reason.name.lower(), error)
     check = Check("availability", False, str(error))
-    return Miss(reason=reason, detail=str(error), identity=ask.identity, trace=(check,))
+    return Miss(
+        reason=reason,
+        detail=str(error),
+        identity=ask.identity,
+        scope=ask.scope,
+        trace=(check,),
+    )
 
 
 def _by_meaning(ask: Ask, seen: _Seen) -> Flow[Outcome]:
@@ -198,14 +207,14 @@ def _by_meaning(ask: Ask, seen: _Seen) -> Flow[Outcome]:
     except WindowError as error:
         gate = Finding(Reason.BEYOND_WINDOW, str(error))
     except EmbedderError as error:
-        gate = (yield from _failed(ask, Reason.EMBEDDER_ERROR, error))
+        gate = yield from _failed(ask, Reason.EMBEDDER_ERROR, error)
     except StoreError as error:
         return (yield from _unavailable(ask, Reason.STORE_ERROR, error))
     if gate is not None:
         seen.reject("meaning", gate)
         if seen.stale is None and seen.finding.reason is Reason.NOT_FOUND:
             seen.finding = gate
-        return seen.outcome(ask.identity)
+        return seen.outcome(ask)
     others = (one for one in candidates if one.entry.identity.key != ask.identity.key)
     return (yield from _choose(ask, seen, others))
 
@@ -239,14 +248,14 @@ def _choose(ask: Ask, seen: _Seen, candidates: Iterator[Candidate]) -> Flow[Outc
             seen.finding, first = finding, False
         if finding.reason is Reason.BELOW_THRESHOLD:
             break
-    return seen.outcome(ask.identity)
+    return seen.outcome(ask)
 
 
 def _examine(ask: Ask, candidate: Candidate) -> Flow[Finding | None]:
     """Run the checks of one candidate from cheap to dear and return the first that fails."""
     calibration = ask.rules.calibration
     assert calibration is not None
-    finding = decide.triage(candidate, ask.request, calibration.threshold_for(ask.namespace))
+    finding = decide.triage(candidate, ask.request, calibration.threshold_for(ask.scope.namespace))
     finding = finding or decide.validity(candidate.entry, None, ask.now)
     if finding is not None:
         return finding
@@ -273,7 +282,8 @@ def _grounded(ask: Ask, entry: Entry, asked: tuple[Evidence, ...]) -> Flow[Findi
         return finding
     if not ask.can_retrieve:
         return Finding(
-            Reason.EVIDENCE_UNKNOWN, "pass retrieve= so that the entry's own question can be rechecked"
+            Reason.EVIDENCE_UNKNOWN,
+            "pass retrieve= so that the entry's own question can be rechecked",
         )
     try:
         own = yield from Retrieve(entry.question)
@@ -298,7 +308,9 @@ def update(fill: Fill) -> Flow[Update]:
         yield from Note("store_error", error)
         return Refused(Reason.STORE_ERROR, str(error))
     if not receipt.stored:
-        return Refused(Reason.FENCED, "a source, stamp or scope of this answer was changed meanwhile")
+        return Refused(
+            Reason.FENCED, "a source, stamp or scope of this answer was changed meanwhile"
+        )
     return Stored(entry, receipt.evicted)
 
 

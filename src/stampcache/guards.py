@@ -72,9 +72,7 @@ _SYNONYMS = frozenset(
     ]
 )
 _MEASURES = {
-    fold(word): group.split()[0]
-    for group in tables.MEASURES.splitlines()
-    for word in group.split()
+    fold(word): group.split()[0] for group in tables.MEASURES.splitlines() for word in group.split()
 }
 
 

@@ -55,6 +55,8 @@ class Reason(enum.Enum):
     UNSCOPED = "no tenant in scope"
     BEYOND_WINDOW = "beyond the embedder's window"
     EVIDENCE_UNKNOWN = "evidence unknown"
+    # a miss of an equal request that was under way: its answer is this one's too
+    SHARED = "shared with an equal request"
     # misses: something failed; the application runs as if there were no cache
     STORE_ERROR = "store failed"
     EMBEDDER_ERROR = "embedder failed"
@@ -214,6 +216,8 @@ class Answer(Struct, frozen=True, kw_only=True):
     def __post_init__(self) -> None:
         if type(self.tool_calls) is not tuple:
             force_setattr(self, "tool_calls", tuple(self.tool_calls))
+        if not 0.0 <= self.latency_s < float("inf"):  # not a number, or a clock that went back
+            force_setattr(self, "latency_s", 0.0)
 
 
 _NOTHING_SHORT: tuple[object, ...] = ("", "", {}, (), "", Stamps())
@@ -340,12 +344,29 @@ class Check(Struct, frozen=True):
 
 
 class Saved(Struct, frozen=True, kw_only=True):
-    """What a hit saved: the tokens, cost and seconds that making the answer had taken."""
+    """What a hit saved: the tokens, cost and seconds that making the answer had taken.
+
+    ``cached_tokens`` and ``reasoning_tokens`` are parts of the others; ``None`` where unknown.
+    """
 
     input_tokens: int = 0
     output_tokens: int = 0
+    cached_tokens: int | None = None
+    reasoning_tokens: int | None = None
     cost: float = 0.0
     latency_s: float = 0.0
+
+
+def saved_by(answer: Answer) -> Saved:
+    """Return what is saved by not making this answer again."""
+    return Saved(
+        input_tokens=answer.usage.input_tokens or 0,
+        output_tokens=answer.usage.output_tokens or 0,
+        cached_tokens=answer.usage.cached_tokens,
+        reasoning_tokens=answer.usage.reasoning_tokens,
+        cost=answer.cost,
+        latency_s=answer.latency_s,
+    )
 
 
 class Hit(Struct, frozen=True, kw_only=True):
@@ -371,13 +392,7 @@ class Hit(Struct, frozen=True, kw_only=True):
     @property
     def saved(self) -> Saved:
         """What serving it saved."""
-        made = self.entry.answer
-        return Saved(
-            input_tokens=made.usage.input_tokens or 0,
-            output_tokens=made.usage.output_tokens or 0,
-            cost=made.cost,
-            latency_s=made.latency_s,
-        )
+        return saved_by(self.entry.answer)
 
 
 class Miss(Struct, frozen=True, kw_only=True):
@@ -389,6 +404,7 @@ class Miss(Struct, frozen=True, kw_only=True):
     reason: Reason
     detail: str = ""
     identity: Identity | None = None
+    scope: Scope | None = None
     vector: Vector | None = field(default=None)
     norm: str = ""
     fence: int = 0
@@ -402,6 +418,7 @@ class Stale(Struct, frozen=True, kw_only=True):
     entry: Entry
     detail: str = ""
     identity: Identity | None = None
+    scope: Scope | None = None
     vector: Vector | None = field(default=None)
     norm: str = ""
     fence: int = 0

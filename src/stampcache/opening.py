@@ -49,6 +49,8 @@ def assemble(
     for name, seconds in (("ttl_s", rules.ttl_s), ("flight_timeout_s", flight_timeout_s)):
         if seconds is not None and not seconds > 0:
             raise ConfigError(f"{name}= is {seconds}; give a number of seconds above 0.")
+    if rules.max_answer_bytes < 1:
+        raise ConfigError(f"max_answer_bytes= is {rules.max_answer_bytes}; give 1 or more.")
     embedder = None if models.embedder is None else as_embedder(models.embedder)
     tokenizer = as_tokenizer(models.tokenizer)
     known = Stamps(

@@ -5,7 +5,7 @@ and keeping them together is the store's secret. Each store passes `stampcache.t
 """
 
 from collections.abc import Mapping, Sequence
-from typing import Protocol, TypeAlias, runtime_checkable
+from typing import Protocol, runtime_checkable
 
 from msgspec import Struct
 
@@ -214,5 +214,3 @@ class Clock(Protocol):
     def now(self) -> float:
         """Return seconds since the epoch."""
         ...
-
-

@@ -4,7 +4,7 @@ from typing import TypedDict
 
 import msgspec
 
-from stampcache.model import Hit, Outcome
+from stampcache.model import Answer, Hit, Outcome, Reason, Saved, saved_by
 
 
 class CacheFields(TypedDict):
@@ -27,13 +27,30 @@ def fields(outcome: Outcome) -> CacheFields:
             similarity=outcome.similarity,
             reason=outcome.reason.value,
             entry_id=outcome.entry_id,
-            saved=msgspec.structs.asdict(outcome.saved),
+            saved=_told(outcome.saved),
         )
+    return _no_hit(outcome.reason, {})
+
+
+def shared_fields(outcome: Outcome, answer: Answer) -> CacheFields:
+    """Return what an adapter reports of a request that got what an equal one had just been given.
+
+    Args:
+        outcome: of that other request's lookup.
+        answer: what it got; after a miss its making is what this request saved.
+    """
+    if isinstance(outcome, Hit):
+        return fields(outcome)
+    return _no_hit(Reason.SHARED, _told(saved_by(answer)))
+
+
+def _no_hit(reason: Reason, saved: dict[str, float]) -> CacheFields:
     return CacheFields(
-        hit=False,
-        level=None,
-        similarity=None,
-        reason=outcome.reason.value,
-        entry_id=None,
-        saved={},
+        hit=False, level=None, similarity=None, reason=reason.value, entry_id=None, saved=saved
     )
+
+
+def _told(saved: Saved) -> dict[str, float]:
+    """Return what was saved, without the counts that the provider did not tell."""
+    named = msgspec.structs.asdict(saved)
+    return {name: count for name, count in named.items() if count is not None}

@@ -34,7 +34,7 @@ def current_scope() -> Scope | None:
     return frame.scope if frame is not None else None
 
 
-class scope:  # noqa: N801 - reads as a statement: ``with scope(tenant="acme"):``
+class scope:
     """Set who asks, as context manager or as decorator of a function or coroutine function.
 
     What is not given is taken from the scope around it. One object may be entered many times, also
@@ -47,7 +47,11 @@ class scope:  # noqa: N801 - reads as a statement: ``with scope(tenant="acme"):`
     __slots__ = ("_audience", "_namespace", "_tenant")
 
     def __init__(
-        self, *, tenant: str | None = None, namespace: str | None = None, audience: str | None = None
+        self,
+        *,
+        tenant: str | None = None,
+        namespace: str | None = None,
+        audience: str | None = None,
     ) -> None:
         given: dict[str, object] = {"tenant": tenant, "namespace": namespace, "audience": audience}
         for name, value in given.items():
@@ -62,7 +66,7 @@ class scope:  # noqa: N801 - reads as a statement: ``with scope(tenant="acme"):`
 
     def __enter__(self) -> Scope:
         outer = _CURRENT.get()
-        base = outer.scope if outer is not None else Scope()
+        base = outer.scope if outer is not None else Scope(tenant="")
         inner = Scope(
             base.tenant if self._tenant is None else self._tenant,
             base.namespace if self._namespace is None else self._namespace,

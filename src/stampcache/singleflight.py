@@ -12,7 +12,7 @@ from collections.abc import Awaitable, Callable, Hashable
 from concurrent.futures import Future
 from concurrent.futures import TimeoutError as FutureTimeoutError
 from contextvars import ContextVar
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 from msgspec import Struct
 
@@ -31,13 +31,13 @@ class _Flight(Struct, Generic[Result], frozen=True):
     loop: asyncio.AbstractEventLoop | None
 
 
-class Flights(Generic[Result]):
-    """The makings under way in one process, by key."""
+class Flights:
+    """The makings under way in one process, by key; equal keys stand for results of one type."""
 
     def __init__(self, *, timeout_s: float) -> None:
         self._timeout_s = timeout_s
         self._lock = threading.Lock()
-        self._flights: dict[Hashable, _Flight[Result]] = {}
+        self._flights: dict[Hashable, _Flight[Any]] = {}
 
     def __len__(self) -> int:
         return len(self._flights)
@@ -55,7 +55,8 @@ class Flights(Generic[Result]):
             except FutureTimeoutError:  # of this waiting; a leader's own is returned, not raised
                 return make()
             if not isinstance(failure, _HandedOver):
-                return other.landing.result()
+                landed: Result = other.landing.result()
+                return landed
 
     async def arun(self, key: Hashable, make: Callable[[], Awaitable[Result]]) -> Result:
         """Await what ``make`` gives, called once for all that ask meanwhile."""
@@ -65,7 +66,7 @@ class Flights(Generic[Result]):
                 return await self._alead(key, make)
             if key in _HELD.get():
                 return await make()
-            landing = asyncio.wrap_future(other.landing)
+            landing: asyncio.Future[Result] = asyncio.wrap_future(other.landing)
             try:
                 await asyncio.wait([landing], timeout=self._timeout_s)
             finally:
@@ -75,14 +76,12 @@ class Flights(Generic[Result]):
             if not isinstance(landing.exception(), _HandedOver):
                 return landing.result()
 
-    def _board(
-        self, key: Hashable, loop: asyncio.AbstractEventLoop | None
-    ) -> _Flight[Result] | None:
+    def _board(self, key: Hashable, loop: asyncio.AbstractEventLoop | None) -> _Flight[Any] | None:
         """Return the flight under way, or open one and return ``None``: then the caller leads."""
         with self._lock:
             other = self._flights.get(key)
             if other is None:
-                landing: Future[Result] = Future()
+                landing: Future[Any] = Future()
                 landing.set_running_or_notify_cancel()  # one who waits must not cancel it for all
                 self._flights[key] = _Flight(landing, loop)
             return other
@@ -115,7 +114,7 @@ class Flights(Generic[Result]):
         shared = error if isinstance(error, Exception) else _HandedOver()
         self._leave(key).landing.set_exception(shared)
 
-    def _leave(self, key: Hashable) -> _Flight[Result]:
+    def _leave(self, key: Hashable) -> _Flight[Any]:
         with self._lock:
             return self._flights.pop(key)
 

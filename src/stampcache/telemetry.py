@@ -95,6 +95,11 @@ class Counters:
             self._saved = total
             return unsaved
 
+    def give_back(self, unsaved: Mapping[str, int]) -> None:
+        """Count again as unsaved what could not be saved."""
+        with self._lock:
+            self._saved.subtract(unsaved)
+
     def _add(self, name: str, scope: str, count: int = 1) -> None:
         with self._lock:
             self._counts(scope)[name] += count

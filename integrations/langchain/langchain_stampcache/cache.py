@@ -11,8 +11,7 @@ from langchain_stampcache import payload, readings
 from langchain_stampcache import prompt as prompts
 from langchain_stampcache.llm_string import LlmSettings
 from langchain_stampcache.pending import Asked, Pending
-from langchain_stampcache.reports import cache_fields, mark
-from langchain_stampcache.steps import Done, Flow, Step, arun, run
+from langchain_stampcache.reports import mark
 from stampcache import (
     Answer,
     AsyncCache,
@@ -33,6 +32,8 @@ from stampcache.core import Tenants
 from stampcache.decide import DAY_S
 from stampcache.errors import CanonicalError, CodecError, ConfigError
 from stampcache.opening import CAPACITY
+from stampcache.reporting import fields
+from stampcache.steps import Done, Flow, Step, arun, run
 
 Question = Callable[[str], str | None]
 
@@ -214,7 +215,7 @@ class StampCache(BaseCache):
         except CodecError as error:
             self._cache.core.counters.note("adapter.undecodable", error)
             return None
-        report = cache_fields(outcome)
+        report = fields(outcome)
         return [mark(each, report) for each in made]
 
     def _guarded(self, flow: Flow[Done], what: str) -> Flow[Done | None]:

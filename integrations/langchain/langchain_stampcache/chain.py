@@ -4,15 +4,16 @@ from collections.abc import Callable
 from typing import Any, NoReturn, TypeAlias
 
 from langchain_core.callbacks import AsyncCallbackManagerForChainRun, CallbackManagerForChainRun
-from langchain_core.runnables import Runnable, RunnableConfig
+from langchain_core.runnables import Runnable, RunnableConfig, ensure_config
 from langchain_core.runnables.base import coerce_to_runnable
 
 from langchain_stampcache.asking import Asking, Grounding, Setting
 from langchain_stampcache.retrieving import Retriever, Retrieving
 from langchain_stampcache.serving import Parts, Serving
-from langchain_stampcache.steps import arun, run
 from langchain_stampcache.turn import Turn
 from stampcache import AsyncCache, Cache, ConfigError, Stamps
+from stampcache.explain import Explanation
+from stampcache.steps import arun, run
 
 Output: TypeAlias = dict[str, Any]
 
@@ -146,6 +147,17 @@ class CachedChain(Runnable[dict[str, Any], dict[str, Any]]):
             return await arun(self._serving.serve(Turn(inputs, config)))
 
         return await self._acall_with_config(call, input, config)
+
+    def explain(self, input: Output, config: RunnableConfig | None = None) -> Explanation:  # noqa: A002
+        """Tell which check of the cache would decide about these inputs now, and why.
+
+        It retrieves as `invoke` would; nothing is made, served or counted.
+        """
+        return run(self._serving.explain(Turn(input, ensure_config(config))))
+
+    async def aexplain(self, input: Output, config: RunnableConfig | None = None) -> Explanation:  # noqa: A002
+        """See `explain`."""
+        return await arun(self._serving.explain(Turn(input, ensure_config(config))))
 
 
 def _refuse(options: dict[str, Any]) -> None:

@@ -5,23 +5,10 @@ from collections.abc import Mapping
 from langchain_core.messages import AIMessage, BaseMessage
 from langchain_core.outputs import ChatGeneration, Generation
 
-from stampcache import Hit, Outcome
-from stampcache.reporting import CacheFields, fields
+from stampcache.reporting import CacheFields
 
 # Where providers keep counts of tokens in a reply's response_metadata.
 _COUNTS = frozenset({"token_usage", "usage", "usage_metadata", "prompt_eval_count", "eval_count"})
-
-
-def cache_fields(outcome: Outcome) -> CacheFields:
-    """Return what is reported of a lookup; ``saved`` also has the cached and reasoning tokens."""
-    report = fields(outcome)
-    if isinstance(outcome, Hit):
-        made = outcome.entry.answer.usage
-        for name in ("cached_tokens", "reasoning_tokens"):
-            count: int | None = getattr(made, name)
-            if count is not None:
-                report["saved"].setdefault(name, count)
-    return report
 
 
 def mark(generation: Generation, report: CacheFields) -> Generation:

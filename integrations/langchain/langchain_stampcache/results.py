@@ -11,9 +11,9 @@ from pydantic import BaseModel
 from langchain_stampcache import payload, readings
 from langchain_stampcache.meter import Meter
 from langchain_stampcache.payload import ChainResult
-from langchain_stampcache.reports import cache_fields, reset
+from langchain_stampcache.reports import reset
 from stampcache import Answer, Hit, Outcome, Usage
-from stampcache.reporting import CacheFields
+from stampcache.reporting import CacheFields, fields, shared_fields
 
 Inputs = Mapping[str, Any]
 _RESERVED = frozenset({"input", "context", "answer", "cache"})
@@ -110,10 +110,10 @@ def copied(
         CodecError: the stored answer cannot be read.
     """
     stored = payload.load_result(shared.payload, shared.format)
-    report = cache_fields(outcome)
+    report = shared_fields(outcome, shared)
     if isinstance(stored.answer, BaseMessage):
         reset(stored.answer)
         if isinstance(outcome, Hit):
-            stored.answer.response_metadata["cache"] = cache_fields(outcome)
+            stored.answer.response_metadata["cache"] = fields(outcome)
     context = stored.context if documents is None else list(documents)
     return output(inputs, ChainResult(stored.answer, context, stored.extras), report)

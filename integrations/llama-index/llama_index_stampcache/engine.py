@@ -14,10 +14,11 @@ from llama_index_stampcache.fingerprint import Fingerprint
 from llama_index_stampcache.inner import Inner
 from llama_index_stampcache.requests import Requests
 from llama_index_stampcache.serving import Serving
-from llama_index_stampcache.steps import arun, run
 from llama_index_stampcache.usage import listen
 from stampcache import AsyncCache, Cache, ConfigError, Stamps, open_cache
 from stampcache.errors import CanonicalError
+from stampcache.explain import Explanation
+from stampcache.steps import arun, run
 
 _GROUNDINGS = ("recheck", "none")
 
@@ -109,6 +110,17 @@ class CachedQueryEngine(BaseQueryEngine):
     def cache(self) -> Cache | AsyncCache:
         """The cache, for its other verbs; close it if it was given by its URL."""
         return self._cache
+
+    def explain(self, question: str) -> Explanation:
+        """Tell which check of the cache would decide about a question now, and why.
+
+        It retrieves as `query` would; nothing is made, served or counted.
+        """
+        return run(self._serving.explain(QueryBundle(question)))
+
+    async def aexplain(self, question: str) -> Explanation:
+        """See `explain`."""
+        return await arun(self._serving.explain(QueryBundle(question)))
 
     def identity_parts(self) -> Mapping[str, object]:
         """Return what identifies this engine inside another one: what it would run on a miss."""

@@ -12,7 +12,7 @@ from llama_index.core.response_synthesizers import BaseSynthesizer
 from llama_index.core.schema import MetadataMode, NodeWithScore, QueryBundle
 from pydantic import BaseModel
 
-from llama_index_stampcache.steps import Step
+from stampcache.steps import Step
 
 _EMPTY = "Empty Response"
 

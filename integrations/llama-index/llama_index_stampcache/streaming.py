@@ -6,8 +6,8 @@ from typing import TypeAlias
 
 from llama_index.core.types import TokenAsyncGen, TokenGen
 
-from llama_index_stampcache.steps import Flow, arun, run
 from llama_index_stampcache.usage import Meter
+from stampcache.steps import Flow, arun, run
 
 Ended: TypeAlias = Callable[[list[str]], Flow[None]]
 

@@ -13,7 +13,7 @@ from pydoc_data.topics import topics as _TOPICS
 from msgspec import Struct
 
 LONGEST_TOPIC = 12_000
-CHUNK_CHARS = 600
+CHUNK_CHARS = 540
 OVERLAP_CHARS = 120
 HEADING = "# "
 _UNDERLINE = re.compile(r"[*=\-~^]{4,}")
@@ -68,7 +68,7 @@ def documents(topics: Mapping[str, str]) -> tuple[Document, ...]:
 
 
 def chunks(document: Document) -> tuple[Chunk, ...]:
-    """Cut a document at paragraphs into chunks of at most 600 characters, its heading in each.
+    """Cut a document at paragraphs into chunks of at most 540 characters, its heading in each.
 
     A short last paragraph is repeated at the start of the next chunk.
     """
@@ -111,8 +111,8 @@ def _paragraphs(raw: str) -> Iterator[str]:
             yield HEADING + _readable(" ".join(lines[0].split()))
         elif lines and "::=" not in block:
             code = introduced and lines[0].startswith("   ")
-            text = "\n".join(lines) if code else " ".join(" ".join(lines).split())
-            yield _readable(text)
+            readable = [_readable(line) for line in lines]
+            yield "\n".join(readable) if code else " ".join(" ".join(readable).split())
         introduced = block.rstrip().endswith(":") or (introduced and block.startswith("   "))
 
 

@@ -60,6 +60,14 @@ class PeekingStore(Store, Protocol):
         """Return the entry if that is certain without waiting, else ``None``."""
         ...
 
+    def use(self, entry: Entry) -> bool:
+        """Note a use without waiting; tell whether it is time to write them."""
+        ...
+
+    def write_uses(self) -> None:
+        """Write what was noted of uses."""
+        ...
+
 
 class ThreadedStore:
     """Calls the store in the loop's default threads, except for what its near-cache has."""
@@ -86,10 +94,10 @@ class ThreadedStore:
 
     async def touch(self, entry: Entry, asked: str) -> None:
         """See `Store.touch`."""
-        if asked == entry.identity.key:
-            self._store.touch(entry, asked)
-        else:
+        if asked != entry.identity.key:
             await asyncio.to_thread(self._store.touch, entry, asked)
+        elif self._store.use(entry):
+            await asyncio.to_thread(self._store.write_uses)
 
     async def remove(self, entry: Entry) -> bool:
         """See `Store.remove`."""

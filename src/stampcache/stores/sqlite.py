@@ -170,7 +170,9 @@ class SqliteStore:
     def _index(self, partition: str, dimension: int) -> FlatIndex:
         index = self._indexes.get(partition)
         if index is None or index.dimension != dimension:
-            rows = self._file.reader.execute(sqlite_text.VECTORS, (partition, dimension * 4)).fetchall()
+            rows = self._file.reader.execute(
+                sqlite_text.VECTORS, (partition, dimension * 4)
+            ).fetchall()
             index = FlatIndex(dimension)
             if rows:
                 raw = b"".join(row[1] for row in rows)
@@ -216,17 +218,24 @@ class SqliteStore:
 
     def touch(self, entry: Entry, asked: str) -> None:
         """See `Store.touch`. Uses are written with the next `put`; a semantic serving at once."""
+        if asked != entry.identity.key:
+            self._note_serving((entry.id, *entry.place, asked))
+        if self.use(entry):
+            self.write_uses()
+
+    def use(self, entry: Entry) -> bool:
+        """Note, without any IO, that the entry was served; tell whether it is time to write uses."""
         self._same_process()
-        place = entry.place
-        full = self._uses.add(place)
-        if asked != place[1]:
-            self._note_serving((entry.id, *place, asked))
-        if full:
-            with self._file.transaction() as writer:
-                self._write_uses(writer)
+        return self._uses.add(entry.place)
+
+    def write_uses(self) -> None:
+        """Write what was noted of uses and servings."""
+        with self._file.transaction() as writer:
+            self._write_uses(writer)
 
     def _note_serving(self, serving: Serving) -> None:
         """Let other processes know at once to whom an entry was served, but wait for nobody."""
+        self._same_process()
         try:
             with self._file.writing:
                 self._file.noting.execute(sqlite_text.SERVED, serving)
@@ -301,8 +310,7 @@ class SqliteStore:
         """See `Store.stats`."""
         self._same_process()
         if self._uses:
-            with self._file.transaction() as writer:
-                self._write_uses(writer)
+            self.write_uses()
         with self._file.reading, translated():
             row = self._file.reader.execute(sqlite_text.STATS, (scope, scope)).fetchone()
         return StoreStats(entries=row[0], vectors=row[1], answer_bytes=row[2], hits=row[3])
@@ -321,7 +329,9 @@ class SqliteStore:
                     damaged += 1
         found = []
         if integrity != "ok":
-            found.append(f"SQLite says: {integrity}. Move the file away and let the cache start anew.")
+            found.append(
+                f"SQLite says: {integrity}. Move the file away and let the cache start anew."
+            )
         if damaged:
             found.append(f"Damaged entries: {damaged}; each is dropped when it is asked for.")
         return found
@@ -333,8 +343,7 @@ class SqliteStore:
     def close(self) -> None:
         """See `Store.close`."""
         if self._uses:
-            with self._file.transaction() as writer:
-                self._write_uses(writer)
+            self.write_uses()
         self._file.close()
 
 
@@ -364,7 +373,16 @@ def _write(
     raw = None if vector is None else np.ascontiguousarray(vector, np.float32).tobytes()
     size = len(entry.answer.text.encode()) + len(entry.answer.payload)
     who = (entry.id, entry.identity.scope, entry.identity.tenant)
-    values = (*entry.place, *who, *stamp_values(entry.stamps), body, raw, size, sequence, latest + 1)
+    values = (
+        *entry.place,
+        *who,
+        *stamp_values(entry.stamps),
+        body,
+        raw,
+        size,
+        sequence,
+        latest + 1,
+    )
     row = writer.execute(sqlite_text.PUT, values).lastrowid
     cited = {(row, chunk.corpus, chunk.source, chunk.chunk) for chunk in entry.evidence or ()}
     writer.executemany("INSERT INTO stampcache_evidence VALUES (?, ?, ?, ?)", cited)

@@ -133,7 +133,11 @@ class SqliteFile:
             return False
         self.reading = threading.Lock()
         self.writing = threading.Lock()
-        self._inherited = (self.reader, self.writer, self.noting)  # kept open: they are the parent's
+        self._inherited = (
+            self.reader,
+            self.writer,
+            self.noting,
+        )  # kept open: they are the parent's
         self._open()
         return True
 
@@ -167,7 +171,9 @@ class SqliteFile:
             self.noting = self._connect("NORMAL", 0.0)
             self.noting.execute("PRAGMA wal_autocheckpoint = 0")
         except (sqlite3.Error, OSError) as error:
-            raise ConfigError(f"Cannot open {self.path} as a cache. {store_error(error)}") from error
+            raise ConfigError(
+                f"Cannot open {self.path} as a cache. {store_error(error)}"
+            ) from error
         self._pid = os.getpid()
 
     def _connect(self, synchronous: str, timeout_s: float) -> sqlite3.Connection:
@@ -193,7 +199,9 @@ def _migrate(connection: sqlite3.Connection, path: Path) -> None:
         ).fetchone()
         version = int(row[0]) if row and row[0].isdecimal() else 0
         if row and not version:
-            raise ConfigError(f"{path} has the schema {row[0]!r}, which is none of ours; move it away.")
+            raise ConfigError(
+                f"{path} has the schema {row[0]!r}, which is none of ours; move it away."
+            )
         if version > len(_MIGRATIONS):
             raise ConfigError(
                 f"{path} was written by a newer stampcache (schema {version}, this one knows"

@@ -21,9 +21,7 @@ PUT = (
 )
 COUNT_ENTRIES = "SELECT value FROM stampcache_counts WHERE name = 'entries'"
 LATEST_USE = "SELECT coalesce(max(used), 0) FROM stampcache_entries"
-USE = (
-    "UPDATE stampcache_entries SET hits = hits + ?, used = ? WHERE partition = ? AND key = ?"
-)
+USE = "UPDATE stampcache_entries SET hits = hits + ?, used = ? WHERE partition = ? AND key = ?"
 
 LOG = "INSERT INTO stampcache_log (partition, key) VALUES (?, ?)"
 LOG_SINCE = (
@@ -33,9 +31,7 @@ LOG_FLOOR = "SELECT value FROM stampcache_counts WHERE name = 'log_floor'"
 LAST_SEQUENCE = (
     "SELECT coalesce((SELECT seq FROM sqlite_sequence WHERE name = 'stampcache_log'), 0)"
 )
-CHANGES_SINCE = (
-    "SELECT selector FROM stampcache_log WHERE sequence > ? AND selector IS NOT NULL"
-)
+CHANGES_SINCE = "SELECT selector FROM stampcache_log WHERE sequence > ? AND selector IS NOT NULL"
 
 SERVED = (
     "INSERT OR IGNORE INTO stampcache_servings (entry_id, partition, key, asked)"
@@ -93,9 +89,11 @@ def selecting(selector: Selector) -> Query | None:
     given = {column: value for column, value in cited.items() if value is not None}
     if given:
         inner = " AND ".join(f"{column} = ?" for column in given)
-        conditions.append(f"id IN (SELECT entry FROM stampcache_evidence WHERE {inner})")
+        cited_by = f"SELECT entry FROM stampcache_evidence WHERE {inner}"  # noqa: S608 - own names
+        conditions.append(f"id IN ({cited_by})")
         values.extend(given.values())
     if not conditions:
         return None
-    statement = "SELECT id, partition, key FROM stampcache_entries WHERE " + " AND ".join(conditions)
+    chosen = " AND ".join(conditions)
+    statement = f"SELECT id, partition, key FROM stampcache_entries WHERE {chosen}"  # noqa: S608
     return Query(statement, tuple(values))

@@ -1,8 +1,8 @@
 """Stores by URL. Objects come first; a URL is a short way to name one.
 
-    memory://                      this process only
-    sqlite:///relative/path.db     one file, relative to the working directory
-    sqlite:////absolute/path.db    one file
+memory://                      this process only
+sqlite:///relative/path.db     one file, relative to the working directory
+sqlite:////absolute/path.db    one file
 """
 
 import os
@@ -24,7 +24,9 @@ def open_store(url: str, *, capacity: int) -> Store:
         ConfigError: the URL is malformed or of an unknown kind, or the store cannot be opened.
     """
     if not isinstance(url, str):
-        raise ConfigError(f"A store is named by a URL or given as an object, not {type(url).__name__}.")
+        raise ConfigError(
+            f"A store is named by a URL or given as an object, not {type(url).__name__}."
+        )
     if capacity < 1:
         raise ConfigError(f"capacity= is {capacity}; a cache needs room for at least one entry.")
     try:

@@ -178,7 +178,10 @@ class StoreContract:
         assert not store.nearest("p", unit(1, 0), 5, asked="x", now=NOW)
 
     def test_corpus_and_source_must_be_of_the_same_chunk(self, store: Store) -> None:
-        cited = (Evidence(corpus="c", source="x", text="1"), Evidence(corpus="d", source="s", text="2"))
+        cited = (
+            Evidence(corpus="c", source="x", text="1"),
+            Evidence(corpus="d", source="s", text="2"),
+        )
         store.put(make_entry("k", evidence=cited), None, store.sequence())
         assert store.invalidate(Selector(corpus="c", source="s")) == 0
 

@@ -35,7 +35,12 @@ class AngleEmbedder:
     """
 
     def __init__(
-        self, angles: Mapping[str, float], *, name: str = "angles", norm: float = 2.0, room: int = 64
+        self,
+        angles: Mapping[str, float],
+        *,
+        name: str = "angles",
+        norm: float = 2.0,
+        room: int = 64,
     ) -> None:
         self.name = name
         self.calls = 0

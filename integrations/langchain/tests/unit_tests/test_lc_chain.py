@@ -546,7 +546,7 @@ def test_a_cache_that_breaks_in_any_way_costs_the_hit_only(app: App, monkeypatch
         raise ZeroDivisionError
 
     for name in ("lookup", "update"):
-        monkeypatch.setattr(app.chain._serving._cache, name, broken)
+        monkeypatch.setattr(app.chain._serving._front._cache, name, broken)
     assert app.ask()["answer"]
 
 
