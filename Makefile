@@ -40,6 +40,11 @@ $(VENV)/.dev: $(VENV)/.demo requirements/dev.txt
 	$(PIP) --requirement requirements/dev.txt
 	touch $@
 
+$(VENV)/.bench: $(VENV)/.dev requirements/bench.txt
+	@echo "Installing what the benchmarks compare with"
+	$(PIP) --requirement requirements/bench.txt
+	touch $@
+
 demo: $(VENV)/.demo
 	FRAMEWORK=$(FRAMEWORK) $(BIN)/stampcache demo
 
@@ -56,7 +61,7 @@ check: $(VENV)/.dev
 	$(BIN)/pyright --pythonpath $(BIN)/python
 	$(BIN)/lint-imports
 
-bench: $(VENV)/.dev
+bench: $(VENV)/.bench
 	@for name in $(BENCHES); do \
 	  $(BIN)/python -m benchmarks.$$name --data $(DATA) $(if $(QUICK),--quick) || exit 1; done
 
