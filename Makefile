@@ -15,6 +15,7 @@ PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constr
 PROJECTS := pyproject.toml integrations/langchain/pyproject.toml integrations/llama-index/pyproject.toml
 SOURCES := src integrations/langchain/langchain_stampcache integrations/llama-index/llama_index_stampcache
 BENCHES ?= latency thresholds
+PURE := */stampcache/canonical.py,*/stampcache/model.py,*/stampcache/identity.py,*/stampcache/signature.py,*/stampcache/decide.py,*/stampcache/guards.py,*/stampcache/guard_profile.py,*/stampcache/flows.py,*/stampcache/refusals.py,*/stampcache/ttl.py,*/stampcache/eviction.py,*/stampcache/calibration.py,*/stampcache/stores/selection.py
 export HF_HUB_OFFLINE := 1
 export TOKENIZERS_PARALLELISM := false
 export ANONYMIZED_TELEMETRY := False
@@ -52,7 +53,8 @@ ask: $(VENV)/.demo
 	FRAMEWORK=$(FRAMEWORK) $(BIN)/stampcache demo --ask
 
 test: $(VENV)/.dev
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest --cov --cov-report=
+	@$(BIN)/coverage report --include='$(PURE)' --fail-under=100 --skip-covered
 
 check: $(VENV)/.dev
 	$(BIN)/ruff check .

@@ -46,6 +46,13 @@ class TestSqliteStoreWithoutNearCache(StoreContract):
         yield store
         store.close()
 
+    @pytest.fixture
+    def small_store(self, tmp_path: Path) -> Iterator[Store]:
+        path = tmp_path / "small.db"
+        store = SqliteStore(path, capacity=3, near_capacity=1, vector_capacity=1)
+        yield store
+        store.close()
+
 
 class TestSqliteStoreThroughTwoConnections(StoreContract):
     """Every other verb goes through a second store on the same file, as from another process."""
@@ -55,6 +62,14 @@ class TestSqliteStoreThroughTwoConnections(StoreContract):
         first, second = SqliteStore(tmp_path / "c.db"), SqliteStore(tmp_path / "c.db")
         store = Alternating(first, second)
         yield store  # type: ignore[misc]  # a proxy by attribute has every verb of Store
+        first.close()
+        second.close()
+
+    @pytest.fixture
+    def small_store(self, tmp_path: Path) -> Iterator[Store]:
+        path = tmp_path / "small.db"
+        first, second = SqliteStore(path, capacity=3), SqliteStore(path, capacity=3)
+        yield WritingThroughOne(first, second)  # type: ignore[misc]  # as above
         first.close()
         second.close()
 
@@ -73,3 +88,10 @@ class Alternating:
             return getattr(self._stores[0], verb)
         self._turn += 1
         return getattr(self._stores[self._turn % len(self._stores)], verb)
+
+
+class WritingThroughOne(Alternating):
+    """As above, but one store writes: only it knows which uses it has noted."""
+
+    def __getattr__(self, verb: str) -> object:
+        return getattr(self._stores[0], verb) if verb == "put" else super().__getattr__(verb)

@@ -34,7 +34,12 @@ def text(raw: str) -> str:
     A text with a fenced or indented block keeps its lines and indentation (only ends of lines are
     trimmed), since a Python block means something else when its indentation changes.
     """
-    composed = raw if raw.isascii() else unicodedata.normalize("NFC", raw)
+    if raw.isascii():
+        if raw.isprintable() and "  " not in raw and raw == raw.strip(" "):
+            return raw  # the common case: its only white space are single blanks
+        composed = raw
+    else:
+        composed = unicodedata.normalize("NFC", raw)
     if "\n" in composed:
         lines = _SPACES_AT_LINE_END.sub("", composed).strip("\n")
         if "\n" in lines and _INDENTED_LINE.search(lines):

@@ -89,7 +89,7 @@ def semantic_gate(request: Request, rules: Rules) -> Finding | None:
     return None
 
 
-def triage(candidate: Candidate, request: Request, threshold: float) -> Finding | None:
+def triage(candidate: Candidate, asked: guards.Asked, threshold: float) -> Finding | None:
     """Say why the candidate's question is not the asked one, or ``None`` if it may be (ADR 0006)."""
     if candidate.similarity < threshold:
         return Finding(
@@ -97,7 +97,7 @@ def triage(candidate: Candidate, request: Request, threshold: float) -> Finding 
         )
     if candidate.reported_bad:
         return Finding(Reason.REPORTED_BAD, "this pair was reported as a wrong hit")
-    seen = guards.findings(request.question, candidate.entry.question)
+    seen = asked.findings(candidate.entry.question)
     if seen:
         return Finding(Reason.GUARD, "; ".join(str(finding) for finding in seen))
     return None

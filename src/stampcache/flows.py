@@ -36,6 +36,7 @@ from stampcache.errors import (
     VerifierError,
     WindowError,
 )
+from stampcache.guards import Asked
 from stampcache.model import (
     Answer,
     Candidate,
@@ -150,7 +151,8 @@ def lookup(ask: Ask) -> Flow[Outcome]:
     if entry is not None:
         invalid = decide.validity(entry, ask.request.evidence, ask.now)
         if invalid is None:
-            yield from _touch(ask, entry)
+            if ask.record:
+                yield from _touch(ask, entry)
             return Hit(
                 entry=entry,
                 level=Level.EXACT,
@@ -169,8 +171,6 @@ def lookup(ask: Ask) -> Flow[Outcome]:
 
 
 def _touch(ask: Ask, entry: Entry) -> Flow[None]:
-    if not ask.record:
-        return
     try:
         yield from Touch(entry, ask.identity.key)
     except StoreError as error:
@@ -227,12 +227,13 @@ def _failed(ask: Ask, reason: Reason, error: StampCacheError) -> Flow[Finding]:
 
 
 def _choose(ask: Ask, seen: _Seen, candidates: Iterator[Candidate]) -> Flow[Outcome]:
-    first = True
+    first, asked = True, Asked(ask.request.question)
     for candidate in candidates:
         entry = candidate.entry
-        finding = yield from _examine(ask, candidate)
+        finding = yield from _examine(ask, asked, candidate)
         if finding is None:
-            yield from _touch(ask, entry)
+            if ask.record:
+                yield from _touch(ask, entry)
             seen.checks.append(
                 Check("meaning", True, f"similarity {candidate.similarity:.4f}", entry.id)
             )
@@ -251,11 +252,11 @@ def _choose(ask: Ask, seen: _Seen, candidates: Iterator[Candidate]) -> Flow[Outc
     return seen.outcome(ask)
 
 
-def _examine(ask: Ask, candidate: Candidate) -> Flow[Finding | None]:
+def _examine(ask: Ask, asked: Asked, candidate: Candidate) -> Flow[Finding | None]:
     """Run the checks of one candidate from cheap to dear and return the first that fails."""
     calibration = ask.rules.calibration
     assert calibration is not None
-    finding = decide.triage(candidate, ask.request, calibration.threshold_for(ask.scope.namespace))
+    finding = decide.triage(candidate, asked, calibration.threshold_for(ask.scope.namespace))
     finding = finding or decide.validity(candidate.entry, None, ask.now)
     if finding is not None:
         return finding

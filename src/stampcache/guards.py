@@ -14,7 +14,7 @@ from msgspec import Struct
 from stampcache import guard_words as tables
 from stampcache.guard_profile import Profile, fold, parts, profile
 
-__all__ = ["Finding", "Guard", "Profile", "compare", "findings", "profile"]
+__all__ = ["Asked", "Finding", "Guard", "Profile", "compare", "findings", "profile"]
 
 
 class Guard(enum.Enum):
@@ -83,6 +83,22 @@ def findings(asked: str, stored: str) -> tuple[Finding, ...]:
     places, the sides of each finding do and nothing else.
     """
     return () if asked == stored else compare(profile(asked), profile(stored))
+
+
+class Asked:
+    """A question that is compared with several others: profiled once, and only if it has to be."""
+
+    def __init__(self, question: str) -> None:
+        self._question = question
+        self._profile: Profile | None = None
+
+    def findings(self, stored: str) -> tuple[Finding, ...]:
+        """Return what `findings` returns for this question and a stored one."""
+        if self._question == stored:
+            return ()
+        if self._profile is None:
+            self._profile = profile(self._question)
+        return compare(self._profile, profile(stored))
 
 
 def compare(asked: Profile, stored: Profile) -> tuple[Finding, ...]:

@@ -54,11 +54,14 @@ class Counters:
         """Count one lookup."""
         if isinstance(outcome, Hit):
             made = outcome.entry.answer
+            tokens, milliseconds = made.usage.total, int(made.latency_s * 1000)
             with self._lock:
                 counts = self._counts(scope)
                 counts["hit.exact" if outcome.level is Level.EXACT else "hit.semantic"] += 1
-                counts["saved.tokens"] += made.usage.total
-                counts["saved.ms"] += int(made.latency_s * 1000)
+                if tokens:
+                    counts["saved.tokens"] += tokens
+                if milliseconds:
+                    counts["saved.ms"] += milliseconds
         elif isinstance(outcome, Stale):
             self._add(f"stale.{outcome.reason.name.lower()}", scope)
         else:

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from stampcache import decide
 from stampcache.calibration import Calibration
 from stampcache.decide import Finding, Rules
+from stampcache.guards import Asked
 from stampcache.model import Answer, Candidate, Entry, Evidence, Reason, Request, Seam
 from stampcache.signature import sign
 from stampcache.testing.contract import NOW, make_entry
@@ -120,7 +121,7 @@ def test_c3_d4_the_gate_to_meaning(asked: Request, rules: Rules, expected: Reaso
 )
 def test_c8_triage(stored: str, similarity: float, bad: bool, expected: Reason | None) -> None:
     candidate = Candidate(entry(question=stored), similarity, bad)
-    finding = decide.triage(candidate, Request(question="What is a map?"), 0.9)
+    finding = decide.triage(candidate, Asked("What is a map?"), 0.9)
     assert reason(finding) is expected
 
 
@@ -139,7 +140,7 @@ PAIRS = [
 def test_c4_c5_c11_a_difference_in_words_is_a_veto(asked: str, stored: str) -> None:
     for one, other in ((asked, stored), (stored, asked)):
         candidate = Candidate(entry(question=other), 1.0)
-        assert reason(decide.triage(candidate, Request(question=one), 0.5)) is Reason.GUARD
+        assert reason(decide.triage(candidate, Asked(one), 0.5)) is Reason.GUARD
 
 
 @pytest.mark.parametrize(

@@ -5,6 +5,8 @@ which it has seen the log. An entry is kept with the sequence of the commit that
 the log that is not newer changes nothing, and a write that the log has already reported is not kept.
 """
 
+from collections import OrderedDict
+
 from msgspec import Struct
 
 from stampcache.eviction import Lru
@@ -25,8 +27,7 @@ class NearCache:
 
     def __init__(self, capacity: int) -> None:
         self._capacity = capacity
-        self._kept: dict[Place, Kept] = {}
-        self._recency: Lru[Place] = Lru()
+        self._kept: OrderedDict[Place, Kept] = OrderedDict()
 
     def __len__(self) -> int:
         return len(self._kept)
@@ -36,30 +37,26 @@ class NearCache:
         kept = self._kept.get(place)
         if kept is None:
             return None
-        self._recency.use(place)
+        self._kept.move_to_end(place)
         return kept.entry
 
     def keep(self, entry: Entry, sequence: int) -> None:
         """Keep an entry as it was committed at this sequence."""
         place = entry.place
         self._kept[place] = Kept(entry, sequence)
-        self._recency.add(place)
-        while len(self._kept) > self._capacity:
-            oldest = self._recency.victim()
-            self._recency.drop(oldest)
-            del self._kept[oldest]
+        self._kept.move_to_end(place)
+        if len(self._kept) > self._capacity:
+            self._kept.popitem(last=False)
 
     def outdate(self, place: Place, sequence: int) -> None:
         """Forget the entry if it is older than a change at this sequence."""
         kept = self._kept.get(place)
         if kept is not None and kept.sequence < sequence:
             del self._kept[place]
-            self._recency.drop(place)
 
     def clear(self) -> None:
         """Forget everything."""
         self._kept.clear()
-        self._recency = Lru()
 
 
 class LoadedIndexes:

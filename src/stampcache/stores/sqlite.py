@@ -5,6 +5,7 @@ replica of what it reads and asks ``PRAGMA data_version`` before every read whet
 since; if so it reads the log from where it was. A ``put`` returns after the commit is on disk.
 """
 
+import os
 import sqlite3
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
@@ -62,7 +63,9 @@ class SqliteStore:
         self._same_process()
         try:
             with self._file.reading:
-                self._follow()
+                version = self._data_version()
+                if version != self._version:
+                    self._follow(version)
                 entry = self._near.get(place)
                 return entry if entry is not None else self._read(place)
         except sqlite3.Error as error:
@@ -91,7 +94,9 @@ class SqliteStore:
         """See `Store.nearest`."""
         self._same_process()
         with self._file.reading, translated():
-            self._follow()
+            version = self._data_version()
+            if version != self._version:
+                self._follow(version)
             index = self._index(partition, len(vector))
             bad = self._bad_for(partition, asked)
             wanted = k
@@ -112,7 +117,7 @@ class SqliteStore:
             return _last_sequence(self._file.reader)
 
     def _same_process(self) -> None:
-        if self._file.check_process():
+        if os.getpid() != self._file.pid and self._file.check_process():
             self._flush_replica()
             self._uses = Uses()
 
@@ -120,11 +125,8 @@ class SqliteStore:
         version: int = self._file.versions.execute("PRAGMA data_version").fetchone()[0]
         return version
 
-    def _follow(self) -> None:
-        """Bring the replica up to the last commit. Called under the reading lock."""
-        version = self._data_version()
-        if version == self._version:
-            return
+    def _follow(self, version: int) -> None:
+        """Bring the replica up to a commit that it has not seen. Called under the reading lock."""
         reader = self._file.reader
         (floor,) = reader.execute(sqlite_text.LOG_FLOOR).fetchone()
         if self._applied < floor:
@@ -225,8 +227,7 @@ class SqliteStore:
 
     def use(self, entry: Entry) -> bool:
         """Note, without any IO, that the entry was served; tell whether it is time to write uses."""
-        self._same_process()
-        return self._uses.add(entry.place)
+        return self._uses.add(entry.place)  # it was fetched, so this process has its connections
 
     def write_uses(self) -> None:
         """Write what was noted of uses and servings."""

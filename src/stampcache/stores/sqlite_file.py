@@ -129,7 +129,7 @@ class SqliteFile:
         """
         if self._closed:
             raise StoreError("The SQLite store is closed; open the cache again.")
-        if os.getpid() == self._pid:
+        if os.getpid() == self.pid:
             return False
         self.reading = threading.Lock()
         self.writing = threading.Lock()
@@ -157,7 +157,7 @@ class SqliteFile:
     def close(self) -> None:
         """Close all connections; closing twice does nothing."""
         if not self._closed:
-            self._closed = True
+            self._closed, self.pid = True, -1  # which no process has: every verb looks here first
             with self.reading, self.writing:
                 for connection in (self.reader, self.noting, self.writer):
                     connection.close()
@@ -174,7 +174,7 @@ class SqliteFile:
             raise ConfigError(
                 f"Cannot open {self.path} as a cache. {store_error(error)}"
             ) from error
-        self._pid = os.getpid()
+        self.pid = os.getpid()
 
     def _connect(self, synchronous: str, timeout_s: float) -> sqlite3.Connection:
         connection = sqlite3.connect(
