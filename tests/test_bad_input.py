@@ -19,11 +19,13 @@ from stampcache import (
     Refused,
     Request,
     Stored,
+    StoreError,
     open_cache,
 )
 from stampcache.stores.memory import MemoryStore
 from stampcache.stores.sqlite import SqliteStore
 from stampcache.testing import AngleEmbedder
+from stampcache.testing.contract import NOW, make_entry, unit
 
 
 def one_sentence(error: BaseException) -> str:
@@ -197,6 +199,47 @@ def test_a_full_disk_refuses_the_fill_and_keeps_what_was_there(tmp_path: Path) -
         assert isinstance(cache.lookup(Request(question="kept")), Hit)
         store._file.writer.execute("PRAGMA max_page_count = 1000000")
         assert isinstance(cache.update(Request(question="big"), Answer(text="x" * 200_000)), Stored)
+
+
+def test_a_serving_survives_a_failed_write_and_is_known_when_it_is_reported(tmp_path: Path) -> None:
+    store = SqliteStore(tmp_path / "cache.db")
+    entry = make_entry("k", entry_id="1")
+    store.put(entry, unit(1, 0), 0)
+    store._uses.serve(("1", "p", "k", "asked"))
+    (pages,) = store._file.writer.execute("PRAGMA page_count").fetchone()
+    store._file.writer.execute(f"PRAGMA max_page_count = {pages}")
+    with pytest.raises(StoreError):
+        store.put(make_entry("big", text="x" * 200_000), None, store.sequence())
+    store._file.writer.execute("PRAGMA max_page_count = 1000000")
+    store.report_bad("1")
+    store.put(make_entry("k", entry_id="2"), unit(1, 0), store.sequence())
+    (candidate,) = store.nearest("p", unit(1, 0), 5, asked="asked", now=NOW)
+    assert candidate.reported_bad
+    store.close()
+
+
+def test_the_log_stays_bounded_at_capacity(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("stampcache.stores.sqlite._LOG_KEPT", 50)
+    monkeypatch.setattr("stampcache.stores.sqlite._TRIM_EVERY", 10)
+    store = SqliteStore(tmp_path / "cache.db", capacity=4)
+    for at in range(200):
+        store.put(make_entry(str(at)), None, store.sequence())
+    (rows,) = store._file.reader.execute("SELECT count(*) FROM stampcache_log").fetchone()
+    assert rows <= 60
+    store.close()
+
+
+def test_closing_lets_go_of_the_file_though_it_is_locked(tmp_path: Path) -> None:
+    store = SqliteStore(tmp_path / "cache.db", timeout_s=0.01)
+    entry = make_entry("k")
+    store.put(entry, None, 0)
+    store.touch(entry, "k")
+    other = SqliteStore(tmp_path / "cache.db")
+    with other._file.transaction(), pytest.raises(StoreError, match="locked"):
+        store.close()
+    with pytest.raises(StoreError, match="closed"):
+        store.fetch("p", "k")
+    other.close()
 
 
 # -- requests --------------------------------------------------------------------------------------

@@ -89,6 +89,7 @@ def test_c2_only_the_question_is_ever_embedded(open_face: Open) -> None:
     for request in (
         Request(question=f"  {STORED}\n", system="You are a bot.", params={"a": 1}, evidence=()),
         Request(question=SAME, prompt=f"Context: []\nQuestion: {SAME}", evidence=()),
+        Request(question=SAME, system="Another.", evidence=()),
         Request(prompt='{"json": true}'),
         Request(question=ALSO, history=["hello"]),
         Request(question=ALSO, prompt=["hello", ALSO]),

@@ -7,6 +7,7 @@ import urllib.request
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -92,7 +93,7 @@ def test_the_folder_of_the_indexes() -> None:
     assert demo_folder({}).name == "stampcache-demo"
 
 
-def asked(endpoint: Endpoint, key: str) -> dict[str, object]:
+def asked(endpoint: Endpoint, key: str) -> dict[str, Any]:
     body = {"messages": [{"role": "user", "content": "Name a colour."}], "temperature": 0}
     request = urllib.request.Request(
         f"{endpoint.base_url}/chat/completions",
@@ -100,7 +101,7 @@ def asked(endpoint: Endpoint, key: str) -> dict[str, object]:
         headers={"Authorization": f"Bearer {key}", "Content-Type": "application/json"},
     )
     with urllib.request.urlopen(request, timeout=120) as answer:
-        read: dict[str, object] = json.loads(answer.read())
+        read: dict[str, Any] = json.loads(answer.read())
     return read
 
 
@@ -113,12 +114,11 @@ def test_the_local_model_answers_in_one_sentence_and_then_is_gone() -> None:
         with pytest.raises(urllib.error.HTTPError) as refused:
             asked(endpoint, "another key")
         refused.value.close()
-    (choice,) = first["choices"]  # type: ignore[misc]
-    (again,) = second["choices"]  # type: ignore[misc]
+    (choice,), (again,) = first["choices"], second["choices"]
     assert choice["message"]["content"] == again["message"]["content"]
     assert choice["message"]["content"].endswith(".")
     assert choice["finish_reason"] == "stop"
-    assert first["usage"]["completion_tokens"] > 0  # type: ignore[index]
+    assert first["usage"]["completion_tokens"] > 0
     with pytest.raises(urllib.error.URLError):
         asked(endpoint, endpoint.api_key)
 

@@ -360,3 +360,20 @@ def test_static_is_read_from_its_own_package() -> None:
 
     assert embed_question(embedder, "What is it?").vector.shape == (dimension_of(embedder),)
     assert calibration_for(embedder.name) is None
+
+
+def test_settings_that_only_sound_like_secrets_are_part_of_the_name() -> None:
+    class Fake:
+        def __init__(self, tokenizer: str, max_tokens: int) -> None:
+            self.tokenizer, self.max_tokens = tokenizer, max_tokens
+            self.api_key = "sk-very-secret"
+
+        def embed_query(self, text: str) -> list[float]:
+            return [1.0]
+
+        def embed_documents(self, texts: list[str]) -> list[list[float]]:
+            return [[1.0] for _ in texts]
+
+    one, other = as_embedder(Fake("a", 10)).name, as_embedder(Fake("b", 512)).name
+    assert one != other
+    assert "sk-very-secret" not in one

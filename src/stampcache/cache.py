@@ -39,7 +39,7 @@ from stampcache.model import (
     Stamps,
     Update,
 )
-from stampcache.opening import CAPACITY, Models, assemble
+from stampcache.opening import CAPACITY, Models, assemble, check
 from stampcache.ports import Clock, Store, Verifier
 from stampcache.stores.urls import open_store
 from stampcache.telemetry import Stats
@@ -71,18 +71,24 @@ class _Face:
         clock: Clock | None = None,
     ) -> None:
         """Open a cache; `open_cache` tells what each argument means."""
-        given = open_store(store, capacity=capacity) if isinstance(store, str) else store
-        core = assemble(
-            given,
-            models=Models(embedder, calibration, verifier, tokenizer),
-            tenants=tenants,
-            stamps=stamps or Stamps(),
-            secret=secret,
-            rules=Rules(ttl_s=ttl_s, max_answer_bytes=max_answer_bytes, strict=strict),
-            flight_timeout_s=flight_timeout_s,
-            clock=clock or SystemClock(),
-        )
-        self.core: Core = core
+        rules = Rules(ttl_s=ttl_s, max_answer_bytes=max_answer_bytes, strict=strict)
+        check(tenants, rules, flight_timeout_s)
+        opened = open_store(store, capacity=capacity) if isinstance(store, str) else None
+        try:
+            self.core: Core = assemble(
+                opened or store,  # type: ignore[arg-type]  # an object where it is no URL
+                models=Models(embedder, calibration, verifier, tokenizer),
+                tenants=tenants,
+                stamps=stamps or Stamps(),
+                secret=secret,
+                rules=rules,
+                flight_timeout_s=flight_timeout_s,
+                clock=clock or SystemClock(),
+            )
+        except BaseException:
+            if opened is not None:
+                opened.close()
+            raise
 
     @classmethod
     def on(cls, core: Core) -> Self:
@@ -188,7 +194,10 @@ class Cache(_Face):
             self.core.counters.outcome(ask, "")
             return as_answer(make())
 
+        led: list[bool] = []
+
         def look_or_make() -> Answer:
+            led.append(True)
             outcome = self._look(ask, retrieve)
             if isinstance(outcome, Hit):
                 return outcome.answer
@@ -196,7 +205,10 @@ class Cache(_Face):
             self.update(request, answer, outcome=outcome)
             return answer
 
-        return own(self.core.flights.run(flight_key(ask.identity, request), look_or_make))
+        answer = self.core.flights.run(flight_key(ask.identity, request), look_or_make)
+        if not led:
+            self.core.counters.followed(ask.identity.scope)
+        return own(answer)
 
     def invalidate(
         self,
@@ -227,7 +239,10 @@ class Cache(_Face):
         return self._drive(flows.report_bad(entry_id))
 
     def explain(self, request: Request, *, retrieve: Retrieve | None = None) -> Explanation:
-        """Look up without serving, counting or touching anything, and tell which check decided."""
+        """Look up without serving, counting or touching anything, and tell which check decided.
+
+        An entry that turns out to be damaged is dropped all the same.
+        """
         ask = self.core.ask(request, can_retrieve=retrieve is not None, record=False)
         if isinstance(ask, Miss):
             return Explanation(request, ask)
@@ -315,7 +330,10 @@ class AsyncCache(_Face):
             self.core.counters.outcome(ask, "")
             return as_answer(await make())
 
+        led: list[bool] = []
+
         async def look_or_make() -> Answer:
+            led.append(True)
             outcome = await self._look(ask, retrieve)
             if isinstance(outcome, Hit):
                 return outcome.answer
@@ -323,7 +341,10 @@ class AsyncCache(_Face):
             await self.update(request, answer, outcome=outcome)
             return answer
 
-        return own(await self.core.flights.arun(flight_key(ask.identity, request), look_or_make))
+        answer = await self.core.flights.arun(flight_key(ask.identity, request), look_or_make)
+        if not led:
+            self.core.counters.followed(ask.identity.scope)
+        return own(answer)
 
     async def invalidate(
         self,

@@ -38,7 +38,6 @@ from stampcache.model import (
 )
 from stampcache.ports import Clock, Embedded, Embedder, Store, Tokenizer, Verifier
 from stampcache.scope import current_scope
-from stampcache.signature import evidence_digest
 from stampcache.singleflight import Flights
 from stampcache.telemetry import Counters, Stats, summarize
 
@@ -271,8 +270,8 @@ class Core:
 
 
 _NO_TENANT = (
-    "This cache requires a tenant: run the call inside `with stampcache.scope(tenant=...)`, "
-    "or give the request a scope."
+    'This cache requires a tenant (and "default" is none): run the call inside '
+    "`with stampcache.scope(tenant=...)`, or give the request a scope."
 )
 _UNSCOPED = (
     "this cache has served named tenants, so a call without a scope is not cached; "
@@ -310,7 +309,18 @@ def own(answer: Answer) -> Answer:
 
 def flight_key(address: Identity, request: Request) -> tuple[str, str, str]:
     """Return what makes two concurrent requests the same: their address and their evidence."""
-    return (address.partition, address.key, evidence_digest(request.evidence))
+    cited = "" if request.evidence is None else _cited(request.evidence)
+    return (address.partition, address.key, cited)
+
+
+def _cited(evidence: tuple[Evidence, ...]) -> str:
+    """Tell evidence apart by its contents, and by its ids too, as contents may be unknown."""
+    parts = [
+        canonical.encode(part)
+        for chunk in evidence
+        for part in (chunk.digest, chunk.corpus, chunk.source, chunk.chunk)
+    ]
+    return canonical.digest([b"%d" % len(evidence), *parts], person=b"flight")
 
 
 def scope_part(ask: Ask | Miss) -> str:

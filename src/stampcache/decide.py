@@ -53,9 +53,12 @@ def validity(entry: Entry, evidence: Sequence[Evidence] | None, now: float) -> F
         return Finding(Reason.EXPIRED, f"ended {now - (entry.expires_at or now):.0f} s ago")
     if evidence is None:
         return None
-    if entry.evidence is None:
+    if entry.evidence is None or not entry.signature.evidence:
         return Finding(Reason.EVIDENCE_UNKNOWN, "the entry was stored without its evidence")
-    if signature.evidence_digest(evidence) != entry.signature.evidence:
+    found = signature.evidence_digest(evidence)
+    if not found:
+        return Finding(Reason.EVIDENCE_UNKNOWN, "a retrieved chunk has neither text nor digest")
+    if found != entry.signature.evidence:
         return Finding(Reason.EVIDENCE_CHANGED, _difference(entry.evidence, evidence))
     return None
 
@@ -82,7 +85,7 @@ def semantic_gate(request: Request, rules: Rules) -> Finding | None:
         return Finding(Reason.NOT_FOUND, "there is no question to compare, only a prompt")
     if request.history:
         return Finding(Reason.NOT_FOUND, "a question with history is matched exactly only")
-    if request.prompt is not None and request.evidence is None:
+    if request.prompt is not None:
         return Finding(
             Reason.NOT_FOUND, "a prompt is matched exactly only, as what else it holds is not known"
         )
@@ -114,6 +117,8 @@ def witness(entry: Entry, asked: Sequence[Evidence]) -> Finding | None:
     if not asked or not entry.evidence:
         same = not asked and not entry.evidence
         return None if same else Finding(Reason.EVIDENCE_CHANGED, "only one of both has evidence")
+    if not asked[0].digest:
+        return Finding(Reason.EVIDENCE_UNKNOWN, "the first chunk has neither text nor digest")
     if asked[0].digest not in {chunk.digest for chunk in entry.evidence}:
         return Finding(Reason.EVIDENCE_CHANGED, "the first chunk for this question is not cited")
     return None

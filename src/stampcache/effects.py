@@ -13,9 +13,9 @@ from typing import Any, Generic, TypeAlias, TypeVar
 from msgspec import Struct
 
 from stampcache.errors import (
+    ConfigError,
     EmbedderError,
     RetrieverError,
-    StampCacheError,
     StoreError,
     VerifierError,
 )
@@ -206,7 +206,7 @@ def _perform(effect: Effect[Any], ports: Ports) -> object:
             ports.note(effect.what, effect.error)
             return None
         case _:
-            raise AssertionError(f"no driver for {type(effect).__name__}")
+            raise _NoDriver(f"no driver for {type(effect).__name__}")
 
 
 async def _aperform(effect: Effect[Any], ports: AsyncPorts) -> object:
@@ -242,29 +242,35 @@ async def _aperform(effect: Effect[Any], ports: AsyncPorts) -> object:
             ports.note(effect.what, effect.error)
             return None
         case _:
-            raise AssertionError(f"no driver for {type(effect).__name__}")
+            raise _NoDriver(f"no driver for {type(effect).__name__}")
 
 
 Port = TypeVar("Port")
 
 
+class _NoDriver(AssertionError):
+    """A flow asks for what it was not given: a mistake of ours, never of a port."""
+
+
 def _given(port: Port | None, name: str) -> Port:
     if port is None:
-        raise AssertionError(f"the flow asked for a {name}, but none is configured")
+        raise _NoDriver(f"the flow asked for a {name}, but none is configured")
     return port
 
 
 def _translated(effect: Effect[Any], error: Exception) -> Exception:
-    """Give a foreign exception of a port the name under which flows know it."""
-    if isinstance(error, (StampCacheError, AssertionError)):
+    """Give whatever a port raises a name under which flows know it."""
+    match effect:
+        case Embed():
+            known: tuple[type[Exception], ...] = (EmbedderError, StoreError, ConfigError)
+        case Verify():
+            known = (VerifierError,)
+        case Retrieve():
+            known = (RetrieverError,)
+        case _:
+            known = (StoreError,)
+    if isinstance(error, (_NoDriver, *known)):
         return error
-    kinds: dict[type[Effect[Any]], type[StampCacheError]] = {
-        Embed: EmbedderError,
-        Verify: VerifierError,
-        Retrieve: RetrieverError,
-    }
-    kind = kinds.get(type(effect), StoreError)
-    said = f"{type(error).__name__}: {error}"
-    translated = kind(said)
+    translated = known[0](f"{type(error).__name__}: {error}")
     translated.__cause__ = error
     return translated

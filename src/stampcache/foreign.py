@@ -37,7 +37,11 @@ _NO_MATTER = frozenset({
     "normalize", "normalize_embeddings", "num_workers", "show_progress", "show_progress_bar",
     "timeout", "trust_remote_code",
 })  # fmt: skip
-_SECRET = re.compile(r"key|token|secret|password|auth|credential|header|bearer|cookie", re.I)
+_SECRET = re.compile(
+    r"(?:^|_)(?:key|token|secret|password|passwd|auth|authorization|credentials?|headers?|bearer|cookies?)$"
+    r"|^api_?key|secret",
+    re.IGNORECASE,
+)
 
 
 @runtime_checkable

@@ -151,7 +151,8 @@ class Evidence(Struct, frozen=True, kw_only=True):
     """One chunk that an answer was made from.
 
     ``digest`` stands for what reaches the model; it is computed from ``text`` and ``metadata`` when
-    it is not given. Ids never enter it: the same text under a new id is the same evidence.
+    it is not given. Ids never enter it: the same text under a new id is the same evidence. A chunk
+    of which only ids are given has none: it can be invalidated by them, but not be rechecked.
     """
 
     corpus: str = ""
@@ -164,7 +165,7 @@ class Evidence(Struct, frozen=True, kw_only=True):
     rank: int = 0
 
     def __post_init__(self) -> None:
-        if not self.digest:
+        if not self.digest and (self.text or self.metadata):
             parts = [canonical.encode(self.text), canonical.value(self.metadata or {})]
             force_setattr(self, "digest", canonical.digest(parts, person=b"chunk"))
 

@@ -2,6 +2,7 @@
 
 import secrets
 from collections.abc import Mapping
+from math import isfinite
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -44,13 +45,7 @@ def assemble(
     Raises:
         ConfigError: something given is wrong or contradicts the store.
     """
-    if tenants not in _TENANTS:
-        raise ConfigError(f'tenants= is {tenants!r}; give "optional" or "required".')
-    for name, seconds in (("ttl_s", rules.ttl_s), ("flight_timeout_s", flight_timeout_s)):
-        if seconds is not None and not seconds > 0:
-            raise ConfigError(f"{name}= is {seconds}; give a number of seconds above 0.")
-    if rules.max_answer_bytes < 1:
-        raise ConfigError(f"max_answer_bytes= is {rules.max_answer_bytes}; give 1 or more.")
+    check(tenants, rules, flight_timeout_s)
     embedder = None if models.embedder is None else as_embedder(models.embedder)
     tokenizer = as_tokenizer(models.tokenizer)
     known = Stamps(
@@ -75,6 +70,21 @@ def assemble(
     if dimension is not None:
         core.check_dimension(dimension)
     return core
+
+
+def check(tenants: Tenants, rules: Rules, flight_timeout_s: float) -> None:
+    """Refuse wrong settings, before anything is opened or created.
+
+    Raises:
+        ConfigError: one is wrong.
+    """
+    if tenants not in _TENANTS:
+        raise ConfigError(f'tenants= is {tenants!r}; give "optional" or "required".')
+    for name, seconds in (("ttl_s", rules.ttl_s), ("flight_timeout_s", flight_timeout_s)):
+        if seconds is not None and not (seconds > 0 and isfinite(seconds)):
+            raise ConfigError(f"{name}= is {seconds}; give a finite number of seconds above 0.")
+    if rules.max_answer_bytes < 1:
+        raise ConfigError(f"max_answer_bytes= is {rules.max_answer_bytes}; give 1 or more.")
 
 
 def _calibration(models: Models, embedder: Embedder | None) -> Calibration | None:

@@ -1,4 +1,4 @@
-"""What the cache needs from outside, as Protocols: store, embedder, tokenizer, verifier, judge, clock.
+"""What the cache needs from outside, as Protocols: store, embedder, tokenizer, verifier, clock.
 
 A store is one thing: entries, their vectors, the evidence index and the change log move together,
 and keeping them together is the store's secret. Each store passes `stampcache.testing.StoreContract`.

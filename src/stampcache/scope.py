@@ -21,8 +21,11 @@ Returned = TypeVar("Returned")
 
 
 class _Frame(Struct, frozen=True):
+    """One entered scope; ``owner`` is the object that entered it and will leave it."""
+
     scope: Scope
     outer: "_Frame | None"
+    owner: object
 
 
 _CURRENT: ContextVar[_Frame | None] = ContextVar("stampcache_scope", default=None)
@@ -72,7 +75,7 @@ class scope:
             base.namespace if self._namespace is None else self._namespace,
             base.audience if self._audience is None else self._audience,
         )
-        _CURRENT.set(_Frame(inner, outer))
+        _CURRENT.set(_Frame(inner, outer, self))
         return inner
 
     def __exit__(
@@ -81,8 +84,7 @@ class scope:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        frame = _CURRENT.get()
-        _CURRENT.set(frame.outer if frame is not None else None)
+        _CURRENT.set(_without(_CURRENT.get(), self))
 
     def __call__(self, function: Callable[Parameters, Returned]) -> Callable[Parameters, Returned]:
         """Return the function, run inside this scope."""
@@ -115,3 +117,14 @@ class scope:
     async def _inside(self, coroutine: Coroutine[object, object, object]) -> object:
         with self:
             return await coroutine
+
+
+def _without(frame: _Frame | None, owner: scope) -> _Frame | None:
+    """Return the frames without the latest one of this owner.
+
+    It is the topmost, unless generators that hold scopes are left in another order than entered:
+    then those that are still inside of their own scope stay there.
+    """
+    if frame is None or frame.owner is owner:
+        return frame.outer if frame is not None else None
+    return _Frame(frame.scope, _without(frame.outer, owner), frame.owner)

@@ -16,8 +16,11 @@ class Moved(enum.Enum):
 
 
 def evidence_digest(evidence: Sequence[Evidence] | None) -> str:
-    """Return the digest over the chunks in rank order: contents, never ids. Empty when unknown."""
-    if evidence is None:
+    """Return the digest over the chunks in rank order: contents, never ids.
+
+    Empty where the contents are unknown, of all chunks or of one.
+    """
+    if evidence is None or not all(chunk.digest for chunk in evidence):
         return ""
     return canonical.digest([chunk.digest.encode() for chunk in evidence], person=b"evidence")
 

@@ -18,7 +18,10 @@ _SCOPES_KEPT = 1_024
 
 
 class Stats(Struct, frozen=True, kw_only=True):
-    """Figures of one scope, or of everything. Tokens and seconds are those that hits saved."""
+    """Figures of one scope, or of everything. Tokens and seconds are those that hits saved.
+
+    ``shared`` are requests that got what an equal one, which was under way, was given.
+    """
 
     entries: int
     requests: int
@@ -26,6 +29,7 @@ class Stats(Struct, frozen=True, kw_only=True):
     semantic_hits: int
     stale: int
     misses: int
+    shared: int
     saved_tokens: int
     saved_s: float
     counters: Mapping[str, int]
@@ -66,6 +70,10 @@ class Counters:
             self._add(f"stale.{outcome.reason.name.lower()}", scope)
         else:
             self._add(f"miss.{outcome.reason.name.lower()}", scope)
+
+    def followed(self, scope: str) -> None:
+        """Count a request that got what an equal one was given."""
+        self._add("shared", scope)
 
     def update(self, update: Update, scope: str) -> None:
         """Count one update."""
@@ -114,12 +122,14 @@ class Counters:
         return total
 
     def _counts(self, scope: str) -> Counter[str]:
-        """Return the counts of a scope; of the oldest scope over the bound only the sum is kept."""
+        """Return the counts of a scope; of those over the bound, longest not counted, a sum is kept."""
         counts = self._scopes.get(scope)
         if counts is None:
             counts = self._scopes[scope] = Counter()
             if len(self._scopes) > _SCOPES_KEPT:
                 self._retired.update(self._scopes.popitem(last=False)[1])
+        else:
+            self._scopes.move_to_end(scope)
         return counts
 
 
@@ -127,14 +137,16 @@ def summarize(counts: Mapping[str, int], entries: int) -> Stats:
     """Return counts as figures."""
     stale = sum(count for name, count in counts.items() if name.startswith("stale."))
     misses = sum(count for name, count in counts.items() if name.startswith("miss."))
+    shared = counts.get("shared", 0)
     exact, semantic = counts.get("hit.exact", 0), counts.get("hit.semantic", 0)
     return Stats(
         entries=entries,
-        requests=exact + semantic + stale + misses,
+        requests=exact + semantic + stale + misses + shared,
         exact_hits=exact,
         semantic_hits=semantic,
         stale=stale,
         misses=misses,
+        shared=shared,
         saved_tokens=counts.get("saved.tokens", 0),
         saved_s=counts.get("saved.ms", 0) / 1000,
         counters=dict(sorted(counts.items())),

@@ -98,7 +98,8 @@ def test_an_entry_is_expired_from_its_expiry_on(after: float) -> None:
     [
         (Request(question="q"), RULES, None),
         (Request(question="q", prompt="p"), RULES, Reason.NOT_FOUND),
-        (Request(question="q", prompt="p", evidence=()), RULES, None),
+        (Request(question="q", prompt="p", evidence=()), RULES, Reason.NOT_FOUND),
+        (Request(question="q", evidence=()), RULES, None),
         (Request(question="q"), Rules(), Reason.NOT_FOUND),
         (Request(question="q"), Rules(semantic=True), Reason.UNCALIBRATED),
         (Request(question=" \n", prompt="p"), RULES, Reason.NOT_FOUND),

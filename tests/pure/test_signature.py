@@ -1,12 +1,13 @@
 """Signatures tell contents, not ids, and which part of them moved."""
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from stampcache.model import Evidence, Signature
 from stampcache.signature import Moved, evidence_digest, moved, sign
 
-TEXTS = st.lists(st.text(max_size=5), max_size=5)
+TEXTS = st.lists(st.text(min_size=1, max_size=4), max_size=4)
 
 
 def chunks(texts: list[str]) -> list[Evidence]:
@@ -17,6 +18,14 @@ def chunks(texts: list[str]) -> list[Evidence]:
 def test_a18_evidence_is_the_same_only_if_its_texts_are(one: list[str], other: list[str]) -> None:
     same = evidence_digest(chunks(one)) == evidence_digest(chunks(other))
     assert same == (one == other)
+
+
+@pytest.mark.parametrize("known", [[], [Evidence(text="known")]])
+def test_evidence_of_which_only_ids_are_known_has_no_digest(known: list[Evidence]) -> None:
+    unknown = Evidence(corpus="c", source="s", chunk="1")
+    assert unknown.digest == ""
+    assert evidence_digest([*known, unknown]) == ""
+    assert evidence_digest(known) != ""
 
 
 def test_f15_contents_count_and_ids_do_not() -> None:

@@ -1,7 +1,7 @@
 """From the inputs of a chain to a Request: what is the question, what else changes the answer."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, Literal, TypeAlias
 
 from langchain_core.messages import BaseMessage
@@ -17,6 +17,7 @@ from stampcache.errors import CanonicalError
 Grounding: TypeAlias = Literal["recheck", "none"]
 HISTORY_KEYS = frozenset({"chat_history", "history", "messages"})
 SETTINGS_KEPT = 256
+_LEAVES = frozenset({str, int, float, bool, type(None)})
 
 
 class Setting(Struct, frozen=True, kw_only=True):
@@ -115,10 +116,25 @@ class Asking:
 def _place(params: Mapping[str, object]) -> str:
     """Return a text that differs for different parameters; the digest is taken once for each."""
     try:
-        return json.dumps(params)
+        text = json.dumps(params)
+        if _has_text_keys(params):
+            return text
     except (TypeError, ValueError, RecursionError):
-        canonical.value(params)  # tells which part has no canonical form
-        raise
+        pass  # the canonical form is slower to take, and tells which part has none
+    return canonical.value(params).decode("utf-8", "surrogatepass")
+
+
+def _has_text_keys(data: object) -> bool:
+    """Tell whether all keys in what JSON took are texts; it writes the key 1 as ``"1"``."""
+    items: Iterable[object] = ()
+    if isinstance(data, dict):
+        for key in data:
+            if not isinstance(key, str):
+                return False
+        items = data.values()
+    elif isinstance(data, list | tuple):
+        items = data
+    return all(type(item) in _LEAVES or _has_text_keys(item) for item in items)
 
 
 def _holds_messages(value: object) -> bool:

@@ -17,12 +17,10 @@ from stampcache import (
     AsyncCache,
     Cache,
     Calibration,
-    Hit,
     Miss,
     Outcome,
     Reason,
     Request,
-    ScopeError,
     StampCacheError,
     Stamps,
     canonical,
@@ -30,10 +28,11 @@ from stampcache import (
 )
 from stampcache.core import Tenants
 from stampcache.decide import DAY_S
-from stampcache.errors import CanonicalError, CodecError, ConfigError
+from stampcache.errors import CanonicalError, ConfigError
+from stampcache.front import Found, Front
 from stampcache.opening import CAPACITY
 from stampcache.reporting import fields
-from stampcache.steps import Done, Flow, Step, arun, run
+from stampcache.steps import Done, Flow, arun, run
 
 Question = Callable[[str], str | None]
 
@@ -95,7 +94,7 @@ class StampCache(BaseCache):
                     " is opened here; give them to the open_cache(...) that made this one."
                 )
             self._cache = cache.sync if isinstance(cache, AsyncCache) else cache
-        self._aio = self._cache.aio
+        self._front = Front(self._cache.core, kind="langchain.model")
         self._question = question
         self._settings = LlmSettings(stamps=stamps or Stamps())
         self._pending = Pending()
@@ -132,7 +131,7 @@ class StampCache(BaseCache):
 
     async def aclear(self, **kwargs: object) -> None:  # noqa: ARG002 - see clear
         """See `clear`."""
-        await self._aio.clear()
+        await self._cache.aio.clear()
 
     def __deepcopy__(self, memo: dict[int, object]) -> Self:
         """Return itself: a copied model asks the same cache."""
@@ -176,18 +175,11 @@ class StampCache(BaseCache):
         request = self._request(prompt, llm_string)
         if request is None:
             return None
-        look: Step[Outcome] = Step(
-            sync=lambda: self._cache.lookup(request), aio=lambda: self._aio.lookup(request)
-        )
-        outcome = yield from look
-        generations = self._read(outcome)
-        if isinstance(outcome, Hit) and generations is None:
-            yield from self._drop(outcome)
-            outcome = yield from look  # once more, for the fence of the answer that is made now
-            generations = self._read(outcome)
-        if not isinstance(outcome, Hit):
-            self._pending.put(prompt, llm_string, request, outcome)
-        return generations
+        found = yield from self._front.look(request, read=_read)
+        if isinstance(found, Found):
+            return found.output
+        self._pending.put(prompt, llm_string, request, found)
+        return None
 
     def _update(self, prompt: str, llm_string: str, made: Sequence[Generation]) -> Flow[None]:
         asked = self._pending.take(prompt, llm_string)
@@ -195,42 +187,24 @@ class StampCache(BaseCache):
         if request is None:
             return
         answer, outcome = answer_of(made, asked), asked.outcome if asked else None
-        yield from Step(
-            sync=lambda: self._cache.update(request, answer, outcome=outcome),
-            aio=lambda: self._aio.update(request, answer, outcome=outcome),
-        )
-
-    def _drop(self, hit: Hit) -> Step[int]:
-        return Step(
-            sync=lambda: self._cache.invalidate(entry=hit.entry_id),
-            aio=lambda: self._aio.invalidate(entry=hit.entry_id),
-        )
-
-    def _read(self, outcome: Outcome) -> list[Generation] | None:
-        if not isinstance(outcome, Hit):
-            return None
-        answer = outcome.entry.answer
-        try:
-            made = payload.load_generations(answer.payload, answer.format)
-        except CodecError as error:
-            self._cache.core.counters.note("adapter.undecodable", error)
-            return None
-        report = fields(outcome)
-        return [mark(each, report) for each in made]
+        yield from self._front.update(request, answer, outcome=outcome)
 
     def _guarded(self, flow: Flow[Done], what: str) -> Flow[Done | None]:
-        """Run a path so that no failure of the cache reaches the call (unless it is strict)."""
+        """Run a path so that no odd prompt or answer fails the call (unless the cache is strict)."""
         core = self._cache.core
         try:
             return (yield from flow)
-        except ScopeError:
-            if what == "lookup":  # the update of a call bypasses as its lookup did
-                core.counters.event("adapter.unscoped")
         except Exception as error:
             if core.setup.rules.strict and isinstance(error, StampCacheError):
                 raise
             core.counters.note(f"adapter.{what}", error)
         return None
+
+
+def _read(answer: Answer, outcome: Outcome) -> list[Generation]:
+    """Return the generations of a hit, each with the report; raise `CodecError` if unreadable."""
+    report = fields(outcome)
+    return [mark(each, report) for each in payload.load_generations(answer.payload, answer.format)]
 
 
 def answer_of(generations: Sequence[Generation], asked: Asked | None) -> Answer:

@@ -19,7 +19,7 @@ Inputs = Mapping[str, Any]
 _RESERVED = frozenset({"input", "context", "answer", "cache"})
 
 
-class Made(Struct, frozen=True, kw_only=True):
+class Making(Struct, frozen=True, kw_only=True):
     """One making: what the answer chain returned, from what, and what it took."""
 
     result: ChainResult
@@ -35,7 +35,7 @@ def result_of(raw: object, documents: Sequence[Document]) -> ChainResult:
     return ChainResult(raw, list(documents), {})
 
 
-def answer_of(made: Made) -> Answer:
+def answer_of(made: Making) -> Answer:
     """Return the made answer in the form that is stored.
 
     Raises:

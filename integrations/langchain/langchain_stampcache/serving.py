@@ -14,14 +14,14 @@ from msgspec import Struct
 
 from langchain_stampcache.asking import Asking
 from langchain_stampcache.evidence import evidence_of
-from langchain_stampcache.results import Made, answer_of, output
+from langchain_stampcache.results import Making, answer_of, output
 from langchain_stampcache.retrieving import Retrieving
 from langchain_stampcache.turn import Turn
-from stampcache import Answer, Evidence, Hit, Miss, Outcome, Reason, Request
+from stampcache import Answer, Evidence, Miss, Outcome, Reason, Request
 from stampcache.core import Core
-from stampcache.errors import CanonicalError, CodecError
+from stampcache.errors import CanonicalError
 from stampcache.explain import Explanation
-from stampcache.front import FlightKey, Front, Recheck
+from stampcache.front import FlightKey, Front, Made, Recheck
 from stampcache.reporting import fields
 from stampcache.steps import Flow, Step
 
@@ -36,16 +36,6 @@ class Parts(Struct, frozen=True, kw_only=True):
     asking: Asking
     corpus: str
     rechecked: bool
-
-
-class _Shared(Struct, frozen=True, kw_only=True):
-    """What one lookup or making gives to all that asked for the same at once.
-
-    ``answer`` is ``None`` where the result has no stored form, and so cannot be copied.
-    """
-
-    outcome: Outcome
-    answer: Answer | None
 
 
 class _Key(Struct, frozen=True):
@@ -68,15 +58,17 @@ class Serving:
         key = self._key(turn)
         if isinstance(key, Miss):
             self._front.bypassed(key)
-            return (yield from self._unshared(turn, key))
-        request = key.request
-        shared = yield from self._front.shared(
-            key.flight, lambda: self._look_or_make(turn, request)
+            making = yield from self._make(turn)
+            return output(turn.inputs, making.result, fields(key))
+        return (
+            yield from self._front.serve(
+                key.request,
+                key.flight,
+                recheck=self._recheck(turn),
+                read=turn.copied,
+                make=lambda outcome: self._made(turn, outcome),
+            )
         )
-        if turn.output is None and not self._copy(turn, shared):
-            return (yield from self._unshared(turn, shared.outcome))
-        assert turn.output is not None  # noqa: S101 - served, made or copied
-        return turn.output
 
     def explain(self, turn: Turn) -> Flow[Explanation]:
         """Tell which check would decide about a question now; nothing is served, made or counted."""
@@ -112,25 +104,6 @@ class Serving:
         flight = self._front.flight(request, can_retrieve=self._parts.rechecked)
         return flight if isinstance(flight, Miss) else _Key(request, flight)
 
-    # -- hit or miss -------------------------------------------------------------------------------
-
-    def _look_or_make(self, turn: Turn, request: Request) -> Flow[_Shared]:
-        recheck = self._recheck(turn)
-        outcome = yield from self._front.lookup(request, recheck)
-        if isinstance(outcome, Hit) and not (yield from self._served(turn, outcome)):
-            # Once more, for the fence of the answer that is made now.
-            outcome = yield from self._front.lookup(request, recheck)
-            if isinstance(outcome, Hit) and not (yield from self._served(turn, outcome)):
-                outcome = Miss(reason=Reason.CORRUPT, detail="the stored answer is unreadable")
-        if isinstance(outcome, Hit):
-            return _Shared(outcome=outcome, answer=outcome.entry.answer)
-        made = yield from self._make(turn)
-        turn.output = output(turn.inputs, made.result, fields(outcome))
-        answer = self._stored_form(turn, made)
-        if answer is not None:
-            yield from self._front.update(request, answer, outcome=outcome, evidence=turn.evidence)
-        return _Shared(outcome=outcome, answer=answer)
-
     def _recheck(self, turn: Turn) -> Recheck | None:
         if not self._parts.rechecked:
             return None
@@ -141,23 +114,6 @@ class Serving:
 
         return recheck
 
-    def _served(self, turn: Turn, hit: Hit) -> Flow[bool]:
-        """Give the turn its copy of a stored answer; one that cannot be read is dropped."""
-        try:
-            turn.serve(hit.entry.answer, hit)
-        except CodecError as error:
-            yield from self._front.drop(hit, error)
-            return False
-        return True
-
-    def _copy(self, turn: Turn, shared: _Shared) -> bool:
-        """Give the turn its copy of what an equal question just got; tell whether it could be."""
-        if shared.answer is None:
-            return False
-        turn.serve(shared.answer, shared.outcome)
-        self._front.followed(shared.outcome)
-        return True
-
     # -- making an answer --------------------------------------------------------------------------
 
     def _retrieve(self, turn: Turn, question: str) -> Step[list[Any]]:
@@ -167,7 +123,7 @@ class Serving:
             aio=lambda: retrieving.aretrieve(question, turn.inputs, turn.config),
         )
 
-    def _make(self, turn: Turn) -> Flow[Made]:
+    def _make(self, turn: Turn) -> Flow[Making]:
         if turn.documents is None:
             turn.documents = yield from self._retrieve(turn, turn.question)
         answer = self._parts.answer
@@ -178,15 +134,17 @@ class Serving:
         )
         return turn.made(raw, time.perf_counter() - started)
 
-    def _unshared(self, turn: Turn, outcome: Outcome) -> Flow[Output]:
-        made = yield from self._make(turn)
-        return output(turn.inputs, made.result, fields(outcome))
+    def _made(self, turn: Turn, outcome: Outcome) -> Flow[Made[Output]]:
+        making = yield from self._make(turn)
+        answer = self._stored_form(turn, making)  # first, as it notes the evidence
+        given = output(turn.inputs, making.result, fields(outcome))
+        return Made(output=given, answer=answer, evidence=turn.evidence)
 
-    def _stored_form(self, turn: Turn, made: Made) -> Answer | None:
+    def _stored_form(self, turn: Turn, making: Making) -> Answer | None:
         try:
             if turn.evidence is None:
                 turn.evidence = evidence_of(turn.documents or (), corpus=self._parts.corpus)
-            return answer_of(made)
+            return answer_of(making)
         except Exception as error:  # noqa: BLE001 - counted; the answer is given, but not stored
             self._front.failed("not_storable", error)
             return None

@@ -7,13 +7,13 @@ from langchain_core.documents import Document
 from langchain_core.runnables import RunnableConfig
 
 from langchain_stampcache.meter import Meter
-from langchain_stampcache.results import Made, copied, result_of
+from langchain_stampcache.results import Making, copied, result_of
 from stampcache import Evidence, Hit, Level, Outcome
 from stampcache.model import Answer
 
 
 class Turn:
-    """Inputs and config of one call; its documents once retrieved, its output once known."""
+    """Inputs and config of one call; its documents once retrieved."""
 
     def __init__(self, inputs: Mapping[str, Any], config: RunnableConfig) -> None:
         if not isinstance(inputs, Mapping) or not isinstance(inputs.get("input"), str):
@@ -25,7 +25,6 @@ class Turn:
         self.meter = Meter()
         self.documents: list[Document] | None = None
         self.evidence: tuple[Evidence, ...] | None = None
-        self.output: dict[str, Any] | None = None
 
     @property
     def question(self) -> str:
@@ -45,18 +44,18 @@ class Turn:
         """Return what the answer chain is given: the inputs and the documents."""
         return {**self.inputs, "context": list(self.documents or ())}
 
-    def made(self, raw: object, latency_s: float) -> Made:
+    def made(self, raw: object, latency_s: float) -> Making:
         """Return what came of the answer chain."""
-        return Made(
+        return Making(
             result=result_of(raw, self.documents or ()), meter=self.meter, latency_s=latency_s
         )
 
-    def serve(self, answer: Answer, outcome: Outcome) -> None:
-        """Take one's own copy of an answer as the output.
+    def copied(self, answer: Answer, outcome: Outcome) -> dict[str, Any]:
+        """Return one's own copy of an answer as the output.
 
         Raises:
             CodecError: the stored answer cannot be read.
         """
         by_meaning = isinstance(outcome, Hit) and outcome.level is Level.SEMANTIC
         context: Sequence[Document] | None = None if by_meaning else self.documents
-        self.output = copied(self.inputs, answer, outcome, context)
+        return copied(self.inputs, answer, outcome, context)

@@ -27,9 +27,9 @@ from llama_index_stampcache.streaming import atee, tee
 from llama_index_stampcache.usage import Meter
 from stampcache import Answer, Evidence, Hit, Level, Miss, Outcome, Reason, Request
 from stampcache.core import Core
-from stampcache.errors import CanonicalError
+from stampcache.errors import CanonicalError, CodecError
 from stampcache.explain import Explanation
-from stampcache.front import FlightKey, Front, Recheck
+from stampcache.front import FlightKey, Front, Made, Recheck
 from stampcache.reporting import fields, shared_fields
 from stampcache.steps import Flow, Step
 
@@ -43,17 +43,6 @@ class _Ask(Struct, frozen=True, kw_only=True):
     nodes: Sequence[NodeWithScore] | None
     request: Request
     aio: bool
-
-
-class _Shared(Struct, frozen=True):
-    """What one lookup or making gives to all that asked for the same at once.
-
-    ``answer`` is ``None`` where the response is a stream or has no stored form: nobody else can be
-    given it.
-    """
-
-    outcome: Outcome
-    answer: Answer | None
 
 
 class Serving:
@@ -79,7 +68,15 @@ class Serving:
             response = yield from self._making(bundle, nodes)
             return reported(response, fields(bypass))
         ask = _Ask(bundle=bundle, nodes=nodes, request=request, aio=aio)
-        return (yield from self._one_of_equals(ask, key))
+        return (
+            yield from self._front.serve(
+                request,
+                key,
+                recheck=self._recheck(),
+                read=lambda answer, outcome: self._read(ask, answer, outcome),
+                make=lambda outcome: self._make(ask, outcome),
+            )
+        )
 
     def explain(self, bundle: QueryBundle) -> Flow[Explanation]:
         """Tell which check would decide about a query now; nothing is served, made or counted."""
@@ -111,39 +108,6 @@ class Serving:
             return request
         return self._front.flight(request, can_retrieve=self._rechecked)
 
-    # -- one answer for equal queries ------------------------------------------------------------
-
-    def _one_of_equals(self, ask: _Ask, key: FlightKey) -> Flow[RESPONSE_TYPE]:
-        own: list[RESPONSE_TYPE] = []  # what this very call has looked up or made
-        shared = yield from self._front.shared(key, lambda: self._look_or_make(ask, own))
-        if own:
-            return own[-1]
-        response = None
-        if shared.answer is not None:
-            response = self._respond(ask, shared.answer, shared.outcome)
-        if response is None or isinstance(response, PayloadError) or shared.answer is None:
-            yield from self._look_or_make(ask, own)
-            return own[-1]
-        self._front.followed(shared.outcome)
-        return reported(response, shared_fields(shared.outcome, shared.answer))
-
-    # -- hit or miss -----------------------------------------------------------------------------
-
-    def _look_or_make(self, ask: _Ask, own: list[RESPONSE_TYPE]) -> Flow[_Shared]:
-        recheck = self._recheck()
-        outcome = yield from self._front.lookup(ask.request, recheck)
-        if isinstance(outcome, Hit):
-            response = self._respond(ask, outcome.answer, outcome)
-            if not isinstance(response, PayloadError):
-                own.append(reported(response, fields(outcome)))
-                return _Shared(outcome, outcome.answer)
-            yield from self._front.drop(outcome, response)
-            # Once more, for the fence of the answer that is made now.
-            outcome = yield from self._front.lookup(ask.request, recheck)
-            if isinstance(outcome, Hit):
-                outcome = Miss(reason=Reason.CORRUPT, detail="the stored response is unreadable")
-        return (yield from self._make(ask, outcome, own))
-
     def _recheck(self) -> Recheck | None:
         if not self._rechecked:
             return None
@@ -154,20 +118,25 @@ class Serving:
 
         return recheck
 
-    def _respond(self, ask: _Ask, answer: Answer, outcome: Outcome) -> RESPONSE_TYPE | PayloadError:
-        """Make a response from a stored answer; the error where it cannot be read."""
+    def _read(self, ask: _Ask, answer: Answer, outcome: Outcome) -> RESPONSE_TYPE:
+        """Make a response from a stored answer.
+
+        Raises:
+            CodecError: it cannot be read.
+        """
+        if answer.format != payloads.FORMAT:
+            raise CodecError(f"The stored answer has the format {answer.format!r}.")
         by_meaning = isinstance(outcome, Hit) and outcome.level is Level.SEMANTIC
         try:
-            if answer.format != payloads.FORMAT:
-                return PayloadError(f"The stored answer has the format {answer.format!r}.")
-            return payloads.respond(
+            response = payloads.respond(
                 payloads.decode(answer.payload),
                 retrieved=None if by_meaning else ask.nodes,
                 output_cls=self._inner.output_cls,
                 aio=ask.aio,
             )
         except PayloadError as error:
-            return error
+            raise CodecError(str(error)) from error
+        return reported(response, shared_fields(outcome, answer))
 
     # -- making an answer ------------------------------------------------------------------------
 
@@ -178,41 +147,31 @@ class Serving:
             return self._inner.query(bundle)
         return self._inner.synthesize(bundle, nodes)
 
-    def _make(self, ask: _Ask, outcome: Outcome, own: list[RESPONSE_TYPE]) -> Flow[_Shared]:
+    def _make(self, ask: _Ask, outcome: Outcome) -> Flow[Made[RESPONSE_TYPE]]:
         meter = Meter()
         nodes = ask.nodes
         if nodes is None and self._in_two_steps:
             nodes = yield from _metered(self._inner.retrieve(ask.bundle), meter)
         response = yield from _metered(self._making(ask.bundle, nodes), meter)
+        report = fields(outcome)
         draft = self._drafted(response, nodes)
         if draft is None:
             self._front.core.counters.event("adapter.not_storable")
-            own.append(reported(response, fields(outcome)))
-            return _Shared(outcome, None)
+            return Made(output=reported(response, report), answer=None)
         evidence = self._evidence(response.source_nodes or None if nodes is None else nodes)
 
         def ended(chunks: list[str]) -> Flow[None]:
             if all(isinstance(chunk, str) for chunk in chunks):
                 answer = self._answer(payloads.with_chunks(draft, chunks), meter)
-                yield from self._stored(ask, answer, outcome, evidence)
+                yield from self._front.update(
+                    ask.request, answer, outcome=outcome, evidence=evidence
+                )
 
         teed = _teed(response, meter, ended)
         if teed is not None:
-            own.append(reported(teed, fields(outcome)))
-            return _Shared(outcome, None)
+            return Made(output=reported(teed, report), answer=None)
         answer = self._answer(draft, meter)
-        yield from self._stored(ask, answer, outcome, evidence)
-        own.append(reported(response, fields(outcome)))
-        return _Shared(outcome, answer)
-
-    def _stored(
-        self,
-        ask: _Ask,
-        answer: Answer,
-        outcome: Outcome,
-        evidence: tuple[Evidence, ...] | None,
-    ) -> Flow[None]:
-        return self._front.update(ask.request, answer, outcome=outcome, evidence=evidence)
+        return Made(output=reported(response, report), answer=answer, evidence=evidence)
 
     def _drafted(
         self, response: RESPONSE_TYPE, nodes: Sequence[NodeWithScore] | None

@@ -27,7 +27,9 @@ def demo(
     framework: Annotated[
         Framework,
         typer.Option(
-            metavar="NAME", help='The framework of the application: "langchain" or "llama-index".'
+            metavar="NAME",
+            envvar="FRAMEWORK",
+            help='The framework of the application: "langchain" or "llama-index".',
         ),
     ] = Framework.LANGCHAIN,
     ask: Annotated[

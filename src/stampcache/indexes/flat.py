@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from stampcache.model import Vector
 
 _FIRST_ROWS = 16
-_MARGINS = (0.05, 0.2)
+_SAMPLED = 16
 
 
 class Neighbour(Struct, frozen=True):
@@ -81,13 +81,14 @@ class FlatIndex:
 def _highest(scores: NDArray[np.float32], k: int) -> NDArray[np.intp]:
     """Return where the ``k`` highest scores are, in any order.
 
-    Partitioning all scores costs as much as computing them. Those close to the highest are found in
-    a fraction of the time, and when there are at least ``k`` of them, the ``k`` highest are among them.
+    Partitioning all scores costs as much as computing them. The k-th highest of a sample is a bound
+    that at least ``k`` of all reach, so the ``k`` highest are among the few that reach it.
     """
-    highest = scores.max()
-    for margin in _MARGINS:
-        close = np.flatnonzero(scores >= highest - margin)
-        if len(close) >= k:
-            picked = scores[close]
-            return close[np.argpartition(picked, len(close) - k)[len(close) - k :]]
-    return np.argpartition(scores, len(scores) - k)[len(scores) - k :]
+    sample = scores[::_SAMPLED]
+    if len(sample) > k:
+        bound = np.partition(sample, len(sample) - k)[len(sample) - k]
+        close = np.flatnonzero(scores >= bound)
+    else:
+        close = np.arange(len(scores))
+    picked = scores[close]
+    return close[np.argpartition(picked, len(close) - k)[len(close) - k :]]

@@ -9,7 +9,7 @@ from stampcache.ports import Receipt, Store
 
 
 class InlineStore:
-    """Calls the store in place: for stores whose every verb takes microseconds."""
+    """Calls the store in place, as its verbs take microseconds; in a thread what grows with its size."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
@@ -22,7 +22,9 @@ class InlineStore:
         self, partition: str, vector: Vector, k: int, *, asked: str, now: float
     ) -> Sequence[Candidate]:
         """See `Store.nearest`."""
-        return self._store.nearest(partition, vector, k, asked=asked, now=now)
+        return await asyncio.to_thread(
+            self._store.nearest, partition, vector, k, asked=asked, now=now
+        )
 
     async def put(self, entry: Entry, vector: Vector | None, fence: int) -> Receipt:
         """See `Store.put`."""
@@ -42,11 +44,11 @@ class InlineStore:
 
     async def invalidate(self, selector: Selector) -> int:
         """See `Store.invalidate`."""
-        return self._store.invalidate(selector)
+        return await asyncio.to_thread(self._store.invalidate, selector)
 
     async def clear(self, scope: str) -> int:
         """See `Store.clear`."""
-        return self._store.clear(scope)
+        return await asyncio.to_thread(self._store.clear, scope)
 
     async def sequence(self) -> int:
         """See `Store.sequence`."""

@@ -22,7 +22,7 @@ from stampcache.stores.aio import ThreadedStore
 from stampcache.stores.replica import LoadedIndexes, NearCache
 from stampcache.stores.selection import refused
 from stampcache.stores.sqlite_file import SqliteFile, store_error, translated
-from stampcache.stores.uses import Place, Serving, Uses
+from stampcache.stores.uses import Pending, Place, Serving, Uses
 from stampcache.ttl import expired
 
 CAPACITY = 100_000
@@ -196,12 +196,12 @@ class SqliteStore:
         with self._file.transaction() as writer:
             if _fenced(writer, entry, fence):
                 return Receipt(stored=False)
-            self._write_uses(writer)
+            written = self._write_uses(writer)
             sequence = _log(writer, entry.place)
             _write(writer, entry, body, vector, sequence)
             evicted = self._evict(writer)
-            if sequence % _TRIM_EVERY == 0:
-                _trim(writer, sequence)
+            _trim(writer, sequence)
+        self._uses.written(written)
         self._keep_own(entry, sequence)
         return Receipt(stored=True, evicted=evicted)
 
@@ -232,7 +232,8 @@ class SqliteStore:
     def write_uses(self) -> None:
         """Write what was noted of uses and servings."""
         with self._file.transaction() as writer:
-            self._write_uses(writer)
+            written = self._write_uses(writer)
+        self._uses.written(written)
 
     def _note_serving(self, serving: Serving) -> None:
         """Let other processes know at once to whom an entry was served, but wait for nobody."""
@@ -243,13 +244,14 @@ class SqliteStore:
         except sqlite3.OperationalError:  # another process is writing: it goes with the next put
             self._uses.serve(serving)
 
-    def _write_uses(self, writer: sqlite3.Connection) -> None:
-        pending = self._uses.take()
+    def _write_uses(self, writer: sqlite3.Connection) -> Pending:
+        pending = self._uses.pending()
         writer.executemany(sqlite_text.SERVED, pending.servings)
         if pending.hits:
             (latest,) = writer.execute(sqlite_text.LATEST_USE).fetchone()
             hits = enumerate(pending.hits.items(), int(latest) + 1)
             writer.executemany(sqlite_text.USE, [(n, used, *place) for used, (place, n) in hits])
+        return pending
 
     def remove(self, entry: Entry) -> bool:
         """See `Store.remove`."""
@@ -265,10 +267,12 @@ class SqliteStore:
         """See `Store.report_bad`."""
         self._same_process()
         with self._file.transaction() as writer:
-            self._write_uses(writer)
+            written = self._write_uses(writer)
             writer.execute(sqlite_text.MARK_BAD, (entry_id,))
             writer.execute(sqlite_text.MARK_BAD_BACK, (entry_id,))
-            return _delete(writer, writer.execute(sqlite_text.BY_ID, (entry_id,)).fetchall()) > 0
+            gone = _delete(writer, writer.execute(sqlite_text.BY_ID, (entry_id,)).fetchall())
+        self._uses.written(written)
+        return gone > 0
 
     def invalidate(self, selector: Selector) -> int:
         """See `Store.invalidate`."""
@@ -343,9 +347,11 @@ class SqliteStore:
 
     def close(self) -> None:
         """See `Store.close`."""
-        if self._uses:
-            self.write_uses()
-        self._file.close()
+        try:
+            if self._uses:
+                self.write_uses()
+        finally:
+            self._file.close()
 
 
 def _last_sequence(connection: sqlite3.Connection) -> int:
@@ -398,7 +404,11 @@ def _delete(writer: sqlite3.Connection, rows: Iterable[tuple[int, str, str]]) ->
 
 
 def _trim(writer: sqlite3.Connection, sequence: int) -> None:
-    floor = max(0, sequence - _LOG_KEPT)
+    """Cut the log to its last rows, whenever it has grown by a thousand over that."""
+    (known,) = writer.execute(sqlite_text.LOG_FLOOR).fetchone()
+    floor = sequence - _LOG_KEPT
+    if floor - known < _TRIM_EVERY:
+        return
     writer.execute("UPDATE stampcache_counts SET value = ? WHERE name = 'log_floor'", (floor,))
     writer.execute("DELETE FROM stampcache_log WHERE sequence <= ?", (floor,))
     writer.execute(sqlite_text.TRIM_SERVINGS, (_SERVINGS_KEPT,))

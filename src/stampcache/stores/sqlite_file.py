@@ -133,11 +133,8 @@ class SqliteFile:
             return False
         self.reading = threading.Lock()
         self.writing = threading.Lock()
-        self._inherited = (
-            self.reader,
-            self.writer,
-            self.noting,
-        )  # kept open: they are the parent's
+        self._inherited = (self.reader, self.writer, self.noting)  # never closed: the parent's
+        del self.reader, self.writer, self.noting
         self._open()
         return True
 
@@ -163,6 +160,15 @@ class SqliteFile:
                     connection.close()
 
     def _open(self) -> None:
+        try:
+            self._open_all()
+        except BaseException:
+            for name in ("reader", "noting", "writer"):
+                if name in vars(self):
+                    vars(self)[name].close()
+            raise
+
+    def _open_all(self) -> None:
         try:
             self.writer = self._connect("FULL", self._timeout_s)
             _migrate(self.writer, self.path)

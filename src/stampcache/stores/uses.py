@@ -48,13 +48,28 @@ class Uses:
         with self._folding:
             self._servings.append(serving)
 
-    def take(self) -> Pending:
-        """Return everything noted and start anew."""
+    def pending(self) -> Pending:
+        """Return everything noted; it stays noted until it is said to be `written`."""
         with self._folding:
             self._fold()
-            pending = Pending(self._hits, self._servings)
-            self._hits, self._servings = {}, []
-            return pending
+            return Pending(dict(self._hits), tuple(self._servings))
+
+    def written(self, pending: Pending) -> None:
+        """Forget what has been written; what was noted since stays."""
+        with self._folding:
+            self._fold()
+            for place, hits in pending.hits.items():
+                left = self._hits.pop(place, 0) - hits
+                if left > 0:
+                    self._hits[place] = left
+            done = set(pending.servings)
+            self._servings = [serving for serving in self._servings if serving not in done]
+
+    def take(self) -> Pending:
+        """Return everything noted and start anew."""
+        pending = self.pending()
+        self.written(pending)
+        return pending
 
     def _fold(self) -> None:
         noted = self._noted

@@ -573,8 +573,8 @@ def test_anything_unexpected_is_counted(cache: StampCache, monkeypatch) -> None:
     def broken(*args: object, **options: object) -> None:
         raise ZeroDivisionError
 
-    monkeypatch.setattr(cache._cache, "lookup", broken)
-    monkeypatch.setattr(cache._cache, "update", broken)
+    monkeypatch.setattr(cache._front._cache, "lookup", broken)
+    monkeypatch.setattr(cache._front._cache, "update", broken)
     model.invoke("hi")
     assert counters(cache)["error.adapter.lookup"] == 1
     assert counters(cache)["error.adapter.update"] == 1

@@ -55,7 +55,7 @@ def test_f17_j8_equal_queries_of_threads_share_one_answer(
         reasons = [response.metadata["cache"]["reason"] for response in responses]
         assert reasons.count("not found") + reasons.count("below threshold") == 1
         assert reasons.count("shared with an equal request") == THREADS - 1
-        assert cache.core.counters.of(None)["adapter.shared"] == THREADS - 1
+        assert cache.core.counters.of(None)["shared"] == THREADS - 1
 
 
 async def test_j10_equal_queries_of_tasks_share_one_answer(

@@ -1,0 +1,138 @@
+"""Stored answers that cannot be read: a hit, the hit after it, and what an equal request was given."""
+
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import pytest
+from langchain_core.documents import Document
+from langchain_core.messages import AIMessage
+from langchain_core.outputs import Generation
+from langchain_fakes import CountingChat, Shelf, plain_reply
+
+from langchain_stampcache import CachedChain, StampCache, payload
+from stampcache import AsyncCache, Cache, StoreError
+
+QUESTION = "how long is annual leave"
+LLM = "[('m', 1)]"
+THREADS = 4
+
+
+def chain_of(opened: Cache, shelf: Shelf, model: CountingChat) -> CachedChain:
+    return CachedChain(retriever=shelf, answer=model_of(model), cache=opened, version="1")
+
+
+def model_of(model: CountingChat) -> Any:
+    return lambda inputs: model.invoke(inputs["input"])
+
+
+def cannot(*args: Any, **options: Any) -> None:
+    raise StoreError("The store is read-only.")
+
+
+async def acannot(*args: Any, **options: Any) -> None:
+    raise StoreError("The store is read-only.")
+
+
+def keep_entries(patch: pytest.MonkeyPatch) -> None:
+    """Let no entry be dropped, so that the second lookup finds it again."""
+    patch.setattr(Cache, "invalidate", cannot)
+    patch.setattr(AsyncCache, "invalidate", acannot)
+
+
+def counts(opened: Cache) -> dict[str, int]:
+    return dict(opened.stats(everything=True).counters)
+
+
+@pytest.mark.parametrize("way", ["sync", "async"])
+async def test_a_second_unreadable_hit_of_a_model_is_a_miss(
+    opened: Cache, monkeypatch: pytest.MonkeyPatch, way: str
+) -> None:
+    cache = StampCache(opened)
+    with monkeypatch.context() as patch:
+        patch.setattr(payload, "dump_generations", lambda _: b"{")
+        cache.update("p", LLM, [Generation(text="spoilt")])
+    with monkeypatch.context() as patch:
+        keep_entries(patch)
+        found = cache.lookup("p", LLM) if way == "sync" else await cache.alookup("p", LLM)
+        cache.update("p", LLM, [Generation(text="without a fence")])
+    assert found is None
+    counted = counts(opened)
+    assert counted["error.adapter.undecodable"] == counted["error.adapter.drop"] == 2
+    assert counted["refused.corrupt"] == 1
+    assert cache.lookup("p", LLM) is None
+    cache.update("p", LLM, [Generation(text="fresh")])
+    assert cache.lookup("p", LLM) == [Generation(text="fresh")]
+
+
+@pytest.mark.parametrize("way", ["sync", "async"])
+async def test_a_second_unreadable_hit_of_a_chain_is_made_anew(
+    opened: Cache, shelf: Shelf, monkeypatch: pytest.MonkeyPatch, way: str
+) -> None:
+    model = CountingChat()
+    chain = chain_of(opened, shelf, model)
+    asked = {"input": QUESTION}
+    with monkeypatch.context() as patch:
+        patch.setattr(payload, "dump_result", lambda _: b"{")
+        chain.invoke(asked)
+    with monkeypatch.context() as patch:
+        keep_entries(patch)
+        result = chain.invoke(asked) if way == "sync" else await chain.ainvoke(asked)
+    assert result["cache"]["reason"] == "entry was damaged"
+    assert result["answer"].text.startswith("answer 2")
+    counted = counts(opened)
+    assert counted["error.adapter.undecodable"] == counted["error.adapter.drop"] == 2
+    assert [chain.invoke(asked)["cache"]["hit"] for _ in range(2)] == [False, True]
+
+
+def waiting_for(opened: Cache, monkeypatch: pytest.MonkeyPatch) -> threading.Event:
+    """Return what is set when all threads have asked for the same."""
+    gate, boarded = threading.Event(), []
+    board = opened.core.flights._board
+
+    def counted(*args: Any) -> Any:
+        other = board(*args)
+        boarded.append(other)
+        if len(boarded) == THREADS:
+            gate.set()
+        return other
+
+    monkeypatch.setattr(opened.core.flights, "_board", counted)
+    return gate
+
+
+def test_who_cannot_read_what_an_equal_question_was_given_makes_its_own(
+    opened: Cache, shelf: Shelf, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    gate = waiting_for(opened, monkeypatch)
+
+    def reply(messages: list[Any], call: int) -> AIMessage:
+        assert gate.wait(20)
+        return plain_reply(messages, call)
+
+    model = CountingChat().answering(reply)
+    chain = chain_of(opened, shelf, model)
+    monkeypatch.setattr(payload, "dump_result", lambda _: b"{")
+    with ThreadPoolExecutor(THREADS) as pool:
+        results = list(pool.map(lambda _: chain.invoke({"input": QUESTION}), range(THREADS)))
+    assert all(result["answer"].text.startswith("answer ") for result in results)
+    assert model.calls == THREADS
+    assert counts(opened)["error.adapter.undecodable"] >= THREADS - 1
+    assert "shared" not in counts(opened)
+
+
+def test_keys_that_are_no_texts_are_never_those_that_json_would_make_of_them(
+    opened: Cache,
+) -> None:
+    model = CountingChat()
+    chain = CachedChain(
+        retriever=lambda _: [Document("d")], answer=model_of(model), cache=opened, version="1"
+    )
+    for _ in range(2):
+        chain.invoke({"input": QUESTION, "units": {"1": "day"}})
+    assert model.calls == 1
+    for key in (1, True, None, 1.5):
+        for units in ({key: "day"}, {str(key): [({key: "day"},)]}):
+            result = chain.invoke({"input": QUESTION, "units": units})
+            assert result["cache"]["reason"] == "uncacheable"
+    assert model.calls == 9
