@@ -9,6 +9,7 @@ import secrets
 import threading
 import time
 from copy import deepcopy
+from functools import lru_cache
 from typing import Literal, TypeAlias
 
 from msgspec import Struct
@@ -20,6 +21,7 @@ from stampcache.effects import AsyncPorts, Ports
 from stampcache.embed import aembed_question, embed_question
 from stampcache.errors import CanonicalError, ConfigError, ScopeError, StoreError
 from stampcache.flows import Ask, Fill
+from stampcache.guards import profile_entry
 from stampcache.identity import Realm
 from stampcache.model import (
     Answer,
@@ -43,6 +45,7 @@ from stampcache.telemetry import Counters, Stats, summarize
 
 Tenants: TypeAlias = Literal["optional", "required"]
 _REALMS_KEPT = 4_096
+_PROFILES_KEPT = 4_096
 _SAVE_COUNTERS_EVERY_S = 30.0
 
 
@@ -95,6 +98,7 @@ class Core:
             embed=self.aembed,
             verifier=setup.verifier,
         )
+        self._profile_stored = lru_cache(maxsize=_PROFILES_KEPT)(profile_entry)
         self._verifier_threshold = setup.verifier.threshold if setup.verifier else None
 
     # -- who asks ----------------------------------------------------------------------------------
@@ -161,6 +165,7 @@ class Core:
             now=self._now(),
             can_retrieve=can_retrieve,
             verifier_threshold=self._verifier_threshold,
+            profile_stored=self._profile_stored,
             record=record,
         )
 

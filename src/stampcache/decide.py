@@ -100,7 +100,7 @@ def triage(candidate: Candidate, asked: guards.Asked, threshold: float) -> Findi
         )
     if candidate.reported_bad:
         return Finding(Reason.REPORTED_BAD, "this pair was reported as a wrong hit")
-    seen = asked.findings(candidate.entry.question)
+    seen = asked.findings(candidate.entry.question, candidate.entry.id)
     if seen:
         return Finding(Reason.GUARD, "; ".join(str(finding) for finding in seen))
     return None

@@ -6,7 +6,7 @@ the entry found; failing that `_by_meaning` embeds the question and offers each 
 `Miss` with its reason. Nothing here performs IO, reads a clock or draws a random number.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 from msgspec import Struct
 
@@ -36,7 +36,7 @@ from stampcache.errors import (
     VerifierError,
     WindowError,
 )
-from stampcache.guards import Asked
+from stampcache.guards import Asked, Profile, profile_entry
 from stampcache.model import (
     Answer,
     Candidate,
@@ -73,6 +73,7 @@ class Ask(Struct, frozen=True, kw_only=True):
     now: float
     can_retrieve: bool = False
     verifier_threshold: float | None = None
+    profile_stored: Callable[[str, str], Profile] = profile_entry
     record: bool = True
 
 
@@ -227,7 +228,7 @@ def _failed(ask: Ask, reason: Reason, error: StampCacheError) -> Flow[Finding]:
 
 
 def _choose(ask: Ask, seen: _Seen, candidates: Iterator[Candidate]) -> Flow[Outcome]:
-    first, asked = True, Asked(ask.request.question)
+    first, asked = True, Asked(ask.request.question, ask.profile_stored)
     for candidate in candidates:
         entry = candidate.entry
         finding = yield from _examine(ask, asked, candidate)

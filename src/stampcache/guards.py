@@ -7,14 +7,23 @@ a comparison can be profiled once. See ADR 0006.
 """
 
 import enum
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 
 from msgspec import Struct
 
 from stampcache import guard_words as tables
 from stampcache.guard_profile import Profile, fold, parts, profile
 
-__all__ = ["Asked", "Finding", "Guard", "Profile", "compare", "findings", "profile"]
+__all__ = [
+    "Asked",
+    "Finding",
+    "Guard",
+    "Profile",
+    "compare",
+    "findings",
+    "profile",
+    "profile_entry",
+]
 
 
 class Guard(enum.Enum):
@@ -85,20 +94,32 @@ def findings(asked: str, stored: str) -> tuple[Finding, ...]:
     return () if asked == stored else compare(profile(asked), profile(stored))
 
 
-class Asked:
-    """A question that is compared with several others: profiled once, and only if it has to be."""
+def profile_entry(entry_id: str, question: str) -> Profile:
+    """Return the profile of a stored question; callers may remember it by the entry's id."""
+    del entry_id  # only distinguishes entries, so that nothing is shared between tenants
+    return profile(question)
 
-    def __init__(self, question: str) -> None:
+
+class Asked:
+    """A question that is compared with stored ones: profiled once, and only if it has to be.
+
+    ``profile_stored`` gives the profile of an entry's question, as `profile_entry` does.
+    """
+
+    def __init__(
+        self, question: str, profile_stored: Callable[[str, str], Profile] = profile_entry
+    ) -> None:
         self._question = question
+        self._profile_stored = profile_stored
         self._profile: Profile | None = None
 
-    def findings(self, stored: str) -> tuple[Finding, ...]:
-        """Return what `findings` returns for this question and a stored one."""
+    def findings(self, stored: str, entry_id: str) -> tuple[Finding, ...]:
+        """Return what `findings` returns for this question and the one stored with an entry."""
         if self._question == stored:
             return ()
         if self._profile is None:
             self._profile = profile(self._question)
-        return compare(self._profile, profile(stored))
+        return compare(self._profile, self._profile_stored(entry_id, stored))
 
 
 def compare(asked: Profile, stored: Profile) -> tuple[Finding, ...]:
