@@ -239,3 +239,13 @@ def test_f13_no_rule_lengthens_a_lifetime(ttl_s: float | None) -> None:
         assert (math.inf if lifetime is None else lifetime) <= (
             math.inf if ttl_s is None else ttl_s
         )
+
+
+def test_retrieved_chunks_of_unknown_contents_prove_nothing() -> None:
+    known = (Evidence(text="known"),)
+    unknown = (Evidence(source="s", chunk="1"),)
+    signed = entry(known)
+    assert decide.validity(signed, known, NOW) is None
+    assert reason(decide.validity(signed, unknown, NOW)) is Reason.EVIDENCE_UNKNOWN
+    assert decide.witness(signed, known) is None
+    assert reason(decide.witness(signed, unknown)) is Reason.EVIDENCE_UNKNOWN
