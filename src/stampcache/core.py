@@ -57,7 +57,7 @@ class SystemClock:
         return time.time()
 
 
-class Setup(Struct, frozen=True, kw_only=True):
+class Configuration(Struct, frozen=True, kw_only=True):
     """What a cache was opened with, after every argument has been checked."""
 
     store: Store
@@ -75,7 +75,7 @@ class Setup(Struct, frozen=True, kw_only=True):
 class Core:
     """Shared by the sync and the async face of one cache; safe for threads and tasks."""
 
-    def __init__(self, setup: Setup) -> None:
+    def __init__(self, setup: Configuration) -> None:
         self.setup = setup
         self.store = setup.store
         self.counters = Counters()

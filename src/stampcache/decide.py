@@ -37,29 +37,29 @@ class Rules(Struct, frozen=True, kw_only=True):
     strict: bool = False
 
 
-class Finding(Struct, frozen=True):
+class Objection(Struct, frozen=True):
     """Why something was decided against: the reason, and what was seen."""
 
     reason: Reason
     detail: str = ""
 
 
-def validity(entry: Entry, evidence: Sequence[Evidence] | None, now: float) -> Finding | None:
+def validity(entry: Entry, evidence: Sequence[Evidence] | None, now: float) -> Objection | None:
     """Say why the entry no longer holds for its own question, or ``None`` (ADR 0005, ADR 0008).
 
     ``evidence`` is what that question retrieves now; ``None`` where the caller does not recheck.
     """
     if ttl.expired(entry.expires_at, now):
-        return Finding(Reason.EXPIRED, f"ended {now - (entry.expires_at or now):.0f} s ago")
+        return Objection(Reason.EXPIRED, f"ended {now - (entry.expires_at or now):.0f} s ago")
     if evidence is None:
         return None
     if entry.evidence is None or not entry.signature.evidence:
-        return Finding(Reason.EVIDENCE_UNKNOWN, "the entry was stored without its evidence")
+        return Objection(Reason.EVIDENCE_UNKNOWN, "the entry was stored without its evidence")
     found = signature.evidence_digest(evidence)
     if not found:
-        return Finding(Reason.EVIDENCE_UNKNOWN, "a retrieved chunk has neither text nor digest")
+        return Objection(Reason.EVIDENCE_UNKNOWN, "a retrieved chunk has neither text nor digest")
     if found != entry.signature.evidence:
-        return Finding(Reason.EVIDENCE_CHANGED, _difference(entry.evidence, evidence))
+        return Objection(Reason.EVIDENCE_CHANGED, _difference(entry.evidence, evidence))
     return None
 
 
@@ -72,73 +72,73 @@ def _difference(old: Sequence[Evidence], new: Sequence[Evidence]) -> str:
     return f"retrieves {len(new)} chunks, cited {len(old)}, or in another order"
 
 
-def semantic_gate(request: Request, rules: Rules) -> Finding | None:
+def semantic_gate(request: Request, rules: Rules) -> Objection | None:
     """Say why this request cannot be answered by meaning at all, or ``None`` (ADR 0006)."""
     if not rules.semantic:
-        return Finding(Reason.NOT_FOUND, "no embedder is configured: exact hits only")
+        return Objection(Reason.NOT_FOUND, "no embedder is configured: exact hits only")
     if rules.calibration is None:
-        return Finding(
+        return Objection(
             Reason.UNCALIBRATED,
             "no threshold was measured for this embedder; pass calibration= to give one",
         )
     if not request.question.strip():
-        return Finding(Reason.NOT_FOUND, "there is no question to compare, only a prompt")
+        return Objection(Reason.NOT_FOUND, "there is no question to compare, only a prompt")
     if request.history:
-        return Finding(Reason.NOT_FOUND, "a question with history is matched exactly only")
+        return Objection(Reason.NOT_FOUND, "a question with history is matched exactly only")
     if request.prompt is not None:
-        return Finding(
+        return Objection(
             Reason.NOT_FOUND, "a prompt is matched exactly only, as what else it holds is not known"
         )
     return None
 
 
-def triage(candidate: Candidate, asked: guards.Asked, threshold: float) -> Finding | None:
+def triage(candidate: Candidate, asked: guards.Asked, threshold: float) -> Objection | None:
     """Say why the candidate's question is not the asked one, or ``None`` if it may be (ADR 0006)."""
     if candidate.similarity < threshold:
-        return Finding(
+        return Objection(
             Reason.BELOW_THRESHOLD, f"similarity {candidate.similarity:.4f} < {threshold:.4f}"
         )
     if candidate.reported_bad:
-        return Finding(Reason.REPORTED_BAD, "this pair was reported as a wrong hit")
+        return Objection(Reason.REPORTED_BAD, "this pair was reported as a wrong hit")
     seen = asked.findings(candidate.entry.question, candidate.entry.id)
     if seen:
-        return Finding(Reason.GUARD, "; ".join(str(finding) for finding in seen))
+        return Objection(Reason.GUARD, "; ".join(str(finding) for finding in seen))
     return None
 
 
-def witness(entry: Entry, asked: Sequence[Evidence]) -> Finding | None:
+def witness(entry: Entry, asked: Sequence[Evidence]) -> Objection | None:
     """Say why the asked question's own evidence speaks against the entry, or ``None`` (ADR 0005).
 
     The first chunk for the asked question must be among those that the entry cites. Asking for equal
     lists would refuse nearly every paraphrase.
     """
     if entry.evidence is None:
-        return Finding(Reason.EVIDENCE_UNKNOWN, "the entry was stored without its evidence")
+        return Objection(Reason.EVIDENCE_UNKNOWN, "the entry was stored without its evidence")
     if not asked or not entry.evidence:
         same = not asked and not entry.evidence
-        return None if same else Finding(Reason.EVIDENCE_CHANGED, "only one of both has evidence")
+        return None if same else Objection(Reason.EVIDENCE_CHANGED, "only one of both has evidence")
     if not asked[0].digest:
-        return Finding(Reason.EVIDENCE_UNKNOWN, "the first chunk has neither text nor digest")
+        return Objection(Reason.EVIDENCE_UNKNOWN, "the first chunk has neither text nor digest")
     if asked[0].digest not in {chunk.digest for chunk in entry.evidence}:
-        return Finding(Reason.EVIDENCE_CHANGED, "the first chunk for this question is not cited")
+        return Objection(Reason.EVIDENCE_CHANGED, "the first chunk for this question is not cited")
     return None
 
 
-def admit(answer: Answer, seam: Seam, rules: Rules) -> Finding | None:
+def admit(answer: Answer, seam: Seam, rules: Rules) -> Objection | None:
     """Say why the answer must not be stored, or ``None`` (ADR 0007)."""
     stopped = _stopped(answer.finish_reason.lower())
     if stopped is not None:
         return stopped
     if seam is Seam.ANSWER and (answer.tool_calls or answer.finish_reason.lower() in _WAITING):
-        return Finding(Reason.PENDING_TOOLS, "the answer asks for tools")
+        return Objection(Reason.PENDING_TOOLS, "the answer asks for tools")
     if not answer.text.strip() and not answer.tool_calls:
-        return Finding(Reason.EMPTY, "the answer has no text")
+        return Objection(Reason.EMPTY, "the answer has no text")
     if looks_refused(answer.text):
-        return Finding(Reason.REFUSED, "the text opens as a refusal or an apology")
+        return Objection(Reason.REFUSED, "the text opens as a refusal or an apology")
     return _unstorable(answer, rules)
 
 
-def _stopped(finish: str) -> Finding | None:
+def _stopped(finish: str) -> Objection | None:
     for words, reason in (
         (_CUT_OFF, Reason.TRUNCATED),
         (_REFUSALS, Reason.REFUSED),
@@ -146,17 +146,19 @@ def _stopped(finish: str) -> Finding | None:
         (_ABORTS, Reason.ABORTED),
     ):
         if finish in words:
-            return Finding(reason, f"finish reason {finish!r}")
+            return Objection(reason, f"finish reason {finish!r}")
     return None
 
 
-def _unstorable(answer: Answer, rules: Rules) -> Finding | None:
+def _unstorable(answer: Answer, rules: Rules) -> Objection | None:
     try:
         size = len(answer.text.encode()) + len(answer.payload)
     except UnicodeEncodeError as error:
-        return Finding(Reason.UNCACHEABLE, f"the answer is no valid Unicode text ({error.reason})")
+        return Objection(
+            Reason.UNCACHEABLE, f"the answer is no valid Unicode text ({error.reason})"
+        )
     if size > rules.max_answer_bytes:
-        return Finding(Reason.TOO_LARGE, f"{size:,} bytes > {rules.max_answer_bytes:,}")
+        return Objection(Reason.TOO_LARGE, f"{size:,} bytes > {rules.max_answer_bytes:,}")
     return None
 
 

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from stampcache.errors import ConfigError, EmbedderError
-from stampcache.foreign import (
+from stampcache.framework_embedders import (
     LangChainEmbedder,
     LlamaIndexEmbedder,
     QueryEmbedding,
@@ -27,7 +27,9 @@ from stampcache.model import Vector
 from stampcache.ports import AsyncEmbedder, Embedded, Embedder
 
 HIDDEN_NORM_TOLERANCE = 1e-3
-_PACKAGED = types.MappingProxyType({"minilm": "stampcache.minilm", "static": "stampcache.static"})
+_PACKAGED = types.MappingProxyType(
+    {"minilm": "stampcache.minilm", "static": "stampcache.wordllama_embedder"}
+)
 _OTHERS = "stampcache.sentence"
 
 

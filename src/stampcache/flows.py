@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from msgspec import Struct
 
 from stampcache import decide, signature, ttl
-from stampcache.decide import Finding, Rules
+from stampcache.decide import Objection, Rules
 from stampcache.effects import (
     Clear,
     Embed,
@@ -96,12 +96,12 @@ class _Seen:
 
     def __init__(self) -> None:
         self.checks: list[Check] = []
-        self.finding = Finding(Reason.NOT_FOUND, "this question was not asked before")
+        self.finding = Objection(Reason.NOT_FOUND, "this question was not asked before")
         self.stale: Entry | None = None
         self.fence = 0
         self.embedded: Embedded | None = None
 
-    def reject(self, step: str, finding: Finding, entry: Entry | None = None) -> None:
+    def reject(self, step: str, finding: Objection, entry: Entry | None = None) -> None:
         """Record a failed check; the first candidate's finding is the one reported."""
         self.checks.append(Check(step, False, _said(finding), entry.id if entry else ""))
 
@@ -134,7 +134,7 @@ class _Seen:
         )
 
 
-def _said(finding: Finding) -> str:
+def _said(finding: Objection) -> str:
     return f"{finding.reason.value}: {finding.detail}" if finding.detail else finding.reason.value
 
 
@@ -164,7 +164,7 @@ def lookup(ask: Ask) -> Flow[Outcome]:
     seen = _Seen()
     if damage is not None:
         yield from Note("corrupt_entry", damage)
-        seen.finding = Finding(Reason.CORRUPT, str(damage))
+        seen.finding = Objection(Reason.CORRUPT, str(damage))
     if entry is not None and invalid is not None:
         seen.stale, seen.finding = entry, invalid
     seen.reject("exact key", seen.finding, entry)
@@ -206,7 +206,7 @@ def _by_meaning(ask: Ask, seen: _Seen) -> Flow[Outcome]:
                 ask.now,
             )
     except WindowError as error:
-        gate = Finding(Reason.BEYOND_WINDOW, str(error))
+        gate = Objection(Reason.BEYOND_WINDOW, str(error))
     except EmbedderError as error:
         gate = yield from _failed(ask, Reason.EMBEDDER_ERROR, error)
     except StoreError as error:
@@ -220,11 +220,11 @@ def _by_meaning(ask: Ask, seen: _Seen) -> Flow[Outcome]:
     return (yield from _choose(ask, seen, others))
 
 
-def _failed(ask: Ask, reason: Reason, error: StampCacheError) -> Flow[Finding]:
+def _failed(ask: Ask, reason: Reason, error: StampCacheError) -> Flow[Objection]:
     if ask.rules.strict:
         raise error
     yield from Note(reason.name.lower(), error)
-    return Finding(reason, str(error))
+    return Objection(reason, str(error))
 
 
 def _choose(ask: Ask, seen: _Seen, candidates: Iterator[Candidate]) -> Flow[Outcome]:
@@ -253,7 +253,7 @@ def _choose(ask: Ask, seen: _Seen, candidates: Iterator[Candidate]) -> Flow[Outc
     return seen.outcome(ask)
 
 
-def _examine(ask: Ask, asked: Asked, candidate: Candidate) -> Flow[Finding | None]:
+def _examine(ask: Ask, asked: Asked, candidate: Candidate) -> Flow[Objection | None]:
     """Run the checks of one candidate from cheap to dear and return the first that fails."""
     calibration = ask.rules.calibration
     assert calibration is not None
@@ -268,22 +268,22 @@ def _examine(ask: Ask, asked: Asked, candidate: Candidate) -> Flow[Finding | Non
     return finding
 
 
-def _verified(ask: Ask, entry: Entry, threshold: float) -> Flow[Finding | None]:
+def _verified(ask: Ask, entry: Entry, threshold: float) -> Flow[Objection | None]:
     try:
         score = yield from Verify(ask.request.question, entry.question)
     except VerifierError as error:
         return (yield from _failed(ask, Reason.VERIFIER, error))
     if not threshold <= score <= 1.0:  # a percentage, or not a number, is no probability
-        return Finding(Reason.VERIFIER, f"score {score:.4f} is not in [{threshold:.4f}, 1]")
+        return Objection(Reason.VERIFIER, f"score {score:.4f} is not in [{threshold:.4f}, 1]")
     return None
 
 
-def _grounded(ask: Ask, entry: Entry, asked: tuple[Evidence, ...]) -> Flow[Finding | None]:
+def _grounded(ask: Ask, entry: Entry, asked: tuple[Evidence, ...]) -> Flow[Objection | None]:
     finding = decide.witness(entry, asked)
     if finding is not None:
         return finding
     if not ask.can_retrieve:
-        return Finding(
+        return Objection(
             Reason.EVIDENCE_UNKNOWN,
             "pass retrieve= so that the entry's own question can be rechecked",
         )

@@ -1,4 +1,4 @@
-"""From what a user passes to a checked `Setup`: every wrong setting is refused here, in one sentence."""
+"""From what a user passes to a checked `Configuration`: what is wrong is refused, in one sentence."""
 
 import secrets
 from collections.abc import Mapping
@@ -8,7 +8,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from stampcache.calibration import Calibration, as_calibration, calibration_for
-from stampcache.core import Core, Setup, Tenants
+from stampcache.core import Configuration, Core, Tenants
 from stampcache.decide import Rules
 from stampcache.embed import as_embedder, dimension_of
 from stampcache.errors import ConfigError
@@ -51,7 +51,7 @@ def assemble(
     known = Stamps(
         tokenizer=tokenizer.stamp if tokenizer else "", embedder=embedder.name if embedder else ""
     )
-    setup = Setup(
+    setup = Configuration(
         store=store,
         embedder=embedder,
         verifier=models.verifier,

@@ -15,9 +15,9 @@ from transformers.utils import logging as transformers_logging
 from stampcache import canonical
 from stampcache.calibration import MINILM
 from stampcache.errors import ConfigError, WindowError
-from stampcache.foreign import is_minilm
+from stampcache.framework_embedders import is_minilm
 from stampcache.model import Vector
-from stampcache.script import check_english_script
+from stampcache.readable_script import check_english_script
 
 
 class SentenceEmbedder:

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from stampcache import decide
 from stampcache.calibration import Calibration
-from stampcache.decide import Finding, Rules
+from stampcache.decide import Objection, Rules
 from stampcache.guards import Asked
 from stampcache.model import Answer, Candidate, Entry, Evidence, Reason, Request, Seam
 from stampcache.signature import sign
@@ -40,7 +40,7 @@ def entry(
     )
 
 
-def reason(finding: Finding | None) -> Reason | None:
+def reason(finding: Objection | None) -> Reason | None:
     return None if finding is None else finding.reason
 
 

@@ -37,7 +37,7 @@ from pydantic import BaseModel
 from stampcache import Settings, Stamps, canonical
 from stampcache.errors import CanonicalError
 from stampcache.fingerprint import callable_identity
-from stampcache.foreign import name_of
+from stampcache.framework_embedders import name_of
 
 MAX_DEPTH = 24
 _NO_MATTER = frozenset({

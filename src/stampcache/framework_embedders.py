@@ -19,7 +19,7 @@ from numpy.typing import ArrayLike
 from stampcache.calibration import MINILM
 from stampcache.errors import WindowError
 from stampcache.model import Vector
-from stampcache.script import check_english_script
+from stampcache.readable_script import check_english_script
 
 MINILM_DIMENSION = 384
 MINILM_WINDOW = 256
