@@ -140,6 +140,7 @@ def test_a_replica_that_lost_the_log_starts_anew(path: Path) -> None:
     theirs.close()
 
 
+@pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
 def test_a_forked_child_opens_its_own_connections(path: Path) -> None:
     cache = open_cache(f"sqlite:///{path}")
     cache.update(Request(question="from the parent"), "p")

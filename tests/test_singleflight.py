@@ -5,6 +5,7 @@ condition are counted.
 """
 
 import asyncio
+import os
 import threading
 from collections.abc import Awaitable, Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -219,3 +220,18 @@ async def test_a_cancelled_follower_disturbs_nobody() -> None:
         await follower
     let.set()
     assert set(await asyncio.gather(leader, other)) == {"made"}
+
+
+@pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
+def test_a_forked_child_waits_for_no_flight_of_its_parent() -> None:
+    flown, gate = flights(), Gate()
+    leader = threading.Thread(target=flown.run, args=("key", gate.make))
+    leader.start()
+    assert gate.begun.wait(GUARD_S)
+    child = os.fork()
+    if child == 0:
+        os._exit(0 if flown.run("key", lambda: "own") == "own" and len(flown) == 0 else 1)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+    gate.let.set()
+    leader.join()
+    assert len(flown) == 0

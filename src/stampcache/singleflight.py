@@ -7,6 +7,7 @@ waited for too long.
 """
 
 import asyncio
+import os
 import threading
 from collections.abc import Awaitable, Callable, Hashable
 from concurrent.futures import Future
@@ -38,6 +39,7 @@ class Flights:
         self._timeout_s = timeout_s
         self._lock = threading.Lock()
         self._flights: dict[Hashable, _Flight[Any]] = {}
+        self._pid = os.getpid()
 
     def __len__(self) -> int:
         return len(self._flights)
@@ -78,6 +80,8 @@ class Flights:
 
     def _board(self, key: Hashable, loop: asyncio.AbstractEventLoop | None) -> _Flight[Any] | None:
         """Return the flight under way, or open one and return ``None``: then the caller leads."""
+        if os.getpid() != self._pid:  # a forked child has none of the leaders' threads
+            self._lock, self._flights, self._pid = threading.Lock(), {}, os.getpid()
         with self._lock:
             other = self._flights.get(key)
             if other is None:
