@@ -14,6 +14,7 @@ import time
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -109,12 +110,12 @@ def hits(name: str, cache: Cache, count: int, calls: int) -> Row:
     requests = [Request(question=question(n), settings=SETTINGS) for n in draws(count, calls)]
     for request in requests:  # warms the near-cache and proves that these are hits
         assert isinstance(cache.lookup(request), Hit)
-    return timed(name, [lambda r=r: cache.lookup(r) for r in requests])  # type: ignore[misc]
+    return timed(name, [partial(cache.lookup, r) for r in requests])
 
 
 def misses(name: str, cache: Cache, count: int, calls: int) -> Row:
     requests = [Request(question=question(count + n), settings=SETTINGS) for n in range(calls)]
-    return timed(name, [lambda r=r: cache.lookup(r) for r in requests])  # type: ignore[misc]
+    return timed(name, [partial(cache.lookup, r) for r in requests])
 
 
 def long_prompts(name: str, cache: Cache, calls: int) -> Row:
@@ -123,7 +124,7 @@ def long_prompts(name: str, cache: Cache, calls: int) -> Row:
     for number, request in enumerate(requests):
         cache.update(request, answer(number))
     picked = [requests[n] for n in draws(100, calls)]
-    return timed(name, [lambda r=r: cache.lookup(r) for r in picked])  # type: ignore[misc]
+    return timed(name, [partial(cache.lookup, r) for r in picked])
 
 
 def peers(name: str, cache: BaseCache, count: int, calls: int) -> Row:
@@ -132,7 +133,7 @@ def peers(name: str, cache: BaseCache, count: int, calls: int) -> Row:
     prompts = [question(n) for n in draws(count, calls)]
     for prompt in prompts:
         assert cache.lookup(prompt, "model")
-    return timed(name, [lambda p=p: cache.lookup(p, "model") for p in prompts])  # type: ignore[misc]
+    return timed(name, [partial(cache.lookup, p, "model") for p in prompts])
 
 
 @contextmanager
@@ -192,7 +193,7 @@ def semantic(count: int, calls: int) -> list[Row]:
             for request in requests:  # warms what is remembered of entries, as above
                 assert isinstance(cache.lookup(request), Hit) == (name == "hit")
             label = f"semantic {name} without the embedding, {count:,} entries"
-            rows.append(timed(label, [lambda r=r: cache.lookup(r) for r in requests]))  # type: ignore[misc]
+            rows.append(timed(label, [partial(cache.lookup, r) for r in requests]))
     return rows
 
 
