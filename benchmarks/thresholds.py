@@ -24,7 +24,7 @@ from benchmarks.report import Row
 from stampcache.calibration import calibration_for
 from stampcache.embed import as_embedder, dimension_of
 from stampcache.errors import WindowError
-from stampcache.guards import findings
+from stampcache.guards.pair import findings
 from stampcache.model import Vector
 from stampcache.ports import Embedder
 

@@ -10,8 +10,10 @@ from stampcache.calibration import Calibration
 from stampcache.decide import Rules
 from stampcache.effects import Effect, Embed, Fence, Fetch, Nearest
 from stampcache.flows import Ask
-from stampcache.model import Candidate, Entry, Evidence, Identity, Miss, Outcome, Request, Scope
+from stampcache.model import Candidate, Entry, Evidence, Identity, Scope
+from stampcache.outcome import Miss, Outcome
 from stampcache.ports import Embedded
+from stampcache.request import Request
 from stampcache.signature import sign
 from stampcache.testing import run_script
 from stampcache.testing.contract import NOW, make_entry

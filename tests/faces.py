@@ -19,7 +19,7 @@ from stampcache import (
     Stored,
 )
 from stampcache.explain import Explanation
-from stampcache.model import Update
+from stampcache.outcome import Update
 from stampcache.telemetry import Stats
 
 Done = TypeVar("Done")

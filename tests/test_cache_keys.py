@@ -15,7 +15,7 @@ from stampcache import (
     Settings,
     Stamps,
 )
-from stampcache.model import Seam
+from stampcache.request import Seam
 from stampcache.testing import AngleEmbedder
 from tests.faces import Face, Open
 

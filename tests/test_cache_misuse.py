@@ -19,7 +19,7 @@ from stampcache import (
     ScopeError,
     open_cache,
 )
-from stampcache.core import flight_key
+from stampcache.intake import flight_key
 from stampcache.scope import current_scope
 from stampcache.testing import AngleEmbedder, FailingStore, FakeClock
 from tests.flights import GUARD_S, Gate, wait_for_followers
@@ -127,7 +127,7 @@ def test_whatever_a_port_raises_is_a_miss(error: Exception) -> None:
 def test_those_who_waited_are_requests_too() -> None:
     cache, gate = open_cache("memory://"), Gate()
     request = Request(question="q")
-    ask = cache.core.ask(request, can_retrieve=False)
+    ask = cache.core.intake.ask(request, can_retrieve=False)
     assert not isinstance(ask, Miss)
     threads = [
         threading.Thread(target=cache.get_or_create, args=(request, gate.make)) for _ in range(3)
@@ -136,7 +136,7 @@ def test_those_who_waited_are_requests_too() -> None:
     assert gate.begun.wait(GUARD_S)
     for thread in threads[1:]:
         thread.start()
-    wait_for_followers(cache.core.flights, flight_key(ask.identity, request), 2)
+    wait_for_followers(cache.core.flights, flight_key(ask), 2)
     gate.let.set()
     for thread in threads:
         thread.join()

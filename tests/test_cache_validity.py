@@ -17,7 +17,8 @@ from stampcache import (
     Stamps,
     Stored,
 )
-from stampcache.model import Seam, Selector
+from stampcache.model import Selector
+from stampcache.request import Seam
 from stampcache.testing import AngleEmbedder, FakeClock
 from tests.faces import Face, Open
 

@@ -11,7 +11,7 @@ from stampcache.demo.corpus import (
     python_reference,
 )
 from stampcache.demo.story import STORY, Edit
-from stampcache.readable_script import check_english_script
+from stampcache.embedders.scripts import check_english_script
 
 TOPIC = """The "spam" statement
 ********************

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 import pytest
 from rich.console import Console
 
+from stampcache.adapters.reporting import CacheFields
 from stampcache.demo.app import Reply
 from stampcache.demo.examples import example_build
 from stampcache.demo.play import play
@@ -23,7 +24,6 @@ from stampcache.demo.story import (
 )
 from stampcache.demo.table import printable, story_table, summary_table
 from stampcache.errors import ConfigError, EmbedderError
-from stampcache.reporting import CacheFields
 from stampcache.scope import current_scope
 
 SAVED = {"input_tokens": 400, "output_tokens": 20, "cost": 0.0, "latency_s": 2.0}

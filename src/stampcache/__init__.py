@@ -12,27 +12,9 @@ from stampcache.errors import (
     StoreError,
     VerifierError,
 )
-from stampcache.model import (
-    Answer,
-    Entry,
-    Evidence,
-    Hit,
-    Level,
-    Miss,
-    Outcome,
-    Reason,
-    Refused,
-    Request,
-    Saved,
-    Scope,
-    Seam,
-    Settings,
-    Signature,
-    Stale,
-    Stamps,
-    Stored,
-    Usage,
-)
+from stampcache.model import Answer, Entry, Evidence, Level, Reason, Scope, Signature, Stamps, Usage
+from stampcache.outcome import Hit, Miss, Outcome, Refused, Saved, Stale, Stored
+from stampcache.request import Request, Seam, Settings
 from stampcache.scope import scope
 
 __version__ = "0.1.0"

@@ -12,36 +12,17 @@ from msgspec.structs import replace
 
 from stampcache import flows
 from stampcache.calibration import Calibration
-from stampcache.core import (
-    Core,
-    SystemClock,
-    Tenants,
-    as_answer,
-    flight_key,
-    own,
-    refused,
-    scope_part,
-)
-from stampcache.decide import DAY_S, MAX_ANSWER_BYTES, Rules
-from stampcache.effects import Flow, arun, run
-from stampcache.errors import ConfigError
+from stampcache.decide import MAX_ANSWER_BYTES
+from stampcache.drivers import arun, run
+from stampcache.effects import Flow
 from stampcache.explain import Explanation
-from stampcache.flows import Ask
-from stampcache.model import (
-    Answer,
-    Evidence,
-    Hit,
-    Miss,
-    Outcome,
-    Request,
-    Scope,
-    Selector,
-    Stamps,
-    Update,
-)
-from stampcache.opening import CAPACITY, Models, assemble, check
+from stampcache.face import Face
+from stampcache.intake import Tenants, as_answer, flight_key, own
+from stampcache.model import Answer, Evidence, Scope, Stamps
+from stampcache.opening import CAPACITY, LIFETIME_S
+from stampcache.outcome import Hit, Miss, Outcome, Update
 from stampcache.ports import Clock, Store, Verifier
-from stampcache.stores.urls import open_store
+from stampcache.request import Request
 from stampcache.telemetry import Stats
 
 Retrieve = Callable[[str], Sequence[Evidence]]
@@ -49,80 +30,7 @@ AsyncRetrieve = Callable[[str], Awaitable[Sequence[Evidence]]]
 Done = TypeVar("Done")
 
 
-class _Face:
-    """What both faces are made of: one core, and arguments turned into the inputs of flows."""
-
-    def __init__(
-        self,
-        store: Store | str,
-        *,
-        embedder: object = None,
-        calibration: Calibration | Mapping[str, object] | float | None = None,
-        verifier: Verifier | None = None,
-        tokenizer: object = None,
-        tenants: Tenants = "optional",
-        stamps: Stamps | None = None,
-        secret: bytes | str | None = None,
-        capacity: int = CAPACITY,
-        ttl_s: float | None = 7 * DAY_S,
-        max_answer_bytes: int = MAX_ANSWER_BYTES,
-        flight_timeout_s: float = 120.0,
-        strict: bool = False,
-        clock: Clock | None = None,
-    ) -> None:
-        """Open a cache; `open_cache` tells what each argument means."""
-        rules = Rules(ttl_s=ttl_s, max_answer_bytes=max_answer_bytes, strict=strict)
-        check(tenants, rules, flight_timeout_s)
-        opened = open_store(store, capacity=capacity) if isinstance(store, str) else None
-        try:
-            self.core: Core = assemble(
-                opened or store,  # type: ignore[arg-type]  # an object where it is no URL
-                models=Models(embedder, calibration, verifier, tokenizer),
-                tenants=tenants,
-                stamps=stamps or Stamps(),
-                secret=secret,
-                rules=rules,
-                flight_timeout_s=flight_timeout_s,
-                clock=clock or SystemClock(),
-            )
-        except BaseException:
-            if opened is not None:
-                opened.close()
-            raise
-
-    @classmethod
-    def on(cls, core: Core) -> Self:
-        """Return a face of an existing core."""
-        face = cls.__new__(cls)
-        face.core = core
-        return face
-
-    def _selector(
-        self,
-        corpus: str | None,
-        source: str | None,
-        chunk: str | None,
-        entry: str | None,
-        stamps: Stamps | None,
-        scope: Scope | None,
-    ) -> Selector:
-        selector = Selector(
-            corpus=corpus,
-            source=source,
-            chunk=chunk,
-            entry=entry,
-            stamps=None if stamps == Stamps() else stamps,
-            scope=None if scope is None else self.core.scope_digest(scope),
-        )
-        if selector == Selector():
-            raise ConfigError(
-                "invalidate() needs to know what changed: give corpus=, source=, chunk=, entry=,"
-                " stamps= or scope=; to empty a scope, use clear()."
-            )
-        return selector
-
-
-class Cache(_Face):
+class Cache(Face):
     """A cache for sync code. Open one with `stampcache.open_cache`; it may be shared by all threads.
 
     A lookup, an update and `get_or_create` never raise because something is down: the outcome is then
@@ -144,14 +52,8 @@ class Cache(_Face):
             retrieve: gives the evidence of any question now; with it a grounded request may also be
                 answered by meaning, after the entry's own question has been rechecked.
         """
-        return self._look(self.core.ask(request, can_retrieve=retrieve is not None), retrieve)
-
-    def _look(self, ask: Ask | Miss, retrieve: Retrieve | None) -> Outcome:
-        outcome: Outcome = (
-            ask if isinstance(ask, Miss) else self._drive(flows.lookup(ask), retrieve)
-        )
-        self.core.counters.outcome(outcome, scope_part(ask))
-        return outcome
+        ask = self.core.intake.ask(request, can_retrieve=retrieve is not None)
+        return self._drive(self.core.lookup(ask), retrieve)
 
     def update(
         self,
@@ -170,13 +72,7 @@ class Cache(_Face):
                 which an answer made from an old document could be stored after the document changed.
             evidence: the chunks the answer was made from, in rank order; default: the request's.
         """
-        given = None if evidence is None else tuple(evidence)
-        fill = self.core.fill(request, answer, given, outcome)
-        done = refused(fill) if isinstance(fill, Miss) else self._drive(flows.update(fill))
-        self.core.counters.update(done, "" if isinstance(fill, Miss) else fill.identity.scope)
-        if self.core.counters_due():
-            self.core.save_counters()
-        return done
+        return self._drive(self.core.update(request, answer, outcome, evidence))
 
     def get_or_create(
         self,
@@ -189,7 +85,7 @@ class Cache(_Face):
 
         Equal requests that run at once, in threads and tasks alike, share one making and its failure.
         """
-        ask = self.core.ask(request, can_retrieve=retrieve is not None)
+        ask = self.core.intake.ask(request, can_retrieve=retrieve is not None)
         if isinstance(ask, Miss):
             self.core.counters.outcome(ask, "")
             return as_answer(make())
@@ -198,14 +94,14 @@ class Cache(_Face):
 
         def look_or_make() -> Answer:
             led.append(True)
-            outcome = self._look(ask, retrieve)
+            outcome = self._drive(self.core.lookup(ask), retrieve)
             if isinstance(outcome, Hit):
                 return outcome.answer
             answer = as_answer(make())
             self.update(request, answer, outcome=outcome)
             return answer
 
-        answer = self.core.flights.run(flight_key(ask.identity, request), look_or_make)
+        answer = self.core.flights.run(flight_key(ask), look_or_make)
         if not led:
             self.core.counters.followed(ask.identity.scope)
         return own(answer)
@@ -229,7 +125,7 @@ class Cache(_Face):
             StoreError: the store could not do it; the entries are still there.
         """
         selector = self._selector(corpus, source, chunk, entry, stamps, scope)
-        return self._drive(flows.invalidate(selector))
+        return self._drive(self.core.invalidate(selector))
 
     def report_bad(self, entry_id: str) -> bool:
         """Delete a wrongly served entry, and never serve that pair of questions again.
@@ -243,18 +139,12 @@ class Cache(_Face):
 
         An entry that turns out to be damaged is dropped all the same.
         """
-        ask = self.core.ask(request, can_retrieve=retrieve is not None, record=False)
-        if isinstance(ask, Miss):
-            return Explanation(request, ask)
-        return Explanation(request, self._drive(flows.lookup(ask), retrieve))
+        ask = self.core.intake.ask(request, can_retrieve=retrieve is not None, record=False)
+        return self._drive(self.core.explain(request, ask), retrieve)
 
     def clear(self) -> int:
         """Delete the entries of the scope in force, and nothing else; return how many went."""
-        scope = self.core.scope_of(None)
-        if scope is None:
-            self.core.counters.event("clear.unscoped")
-            return 0
-        return self._drive(flows.clear(self.core.scope_digest(scope)))
+        return self._drive(self.core.clear())
 
     def stats(self, *, everything: bool = False) -> Stats:
         """Return the figures of this process for the scope in force, or for all scopes together."""
@@ -280,7 +170,7 @@ class Cache(_Face):
         self.close()
 
 
-class AsyncCache(_Face):
+class AsyncCache(Face):
     """A cache for tasks: the verbs of `Cache`, none of which blocks the event loop."""
 
     @property
@@ -290,15 +180,8 @@ class AsyncCache(_Face):
 
     async def lookup(self, request: Request, *, retrieve: AsyncRetrieve | None = None) -> Outcome:
         """See `Cache.lookup`."""
-        return await self._look(self.core.ask(request, can_retrieve=retrieve is not None), retrieve)
-
-    async def _look(self, ask: Ask | Miss, retrieve: AsyncRetrieve | None) -> Outcome:
-        if isinstance(ask, Miss):
-            outcome: Outcome = ask
-        else:
-            outcome = await self._drive(flows.lookup(ask), retrieve)
-        self.core.counters.outcome(outcome, scope_part(ask))
-        return outcome
+        ask = self.core.intake.ask(request, can_retrieve=retrieve is not None)
+        return await self._drive(self.core.lookup(ask), retrieve)
 
     async def update(
         self,
@@ -309,13 +192,7 @@ class AsyncCache(_Face):
         evidence: Sequence[Evidence] | None = None,
     ) -> Update:
         """See `Cache.update`."""
-        given = None if evidence is None else tuple(evidence)
-        fill = self.core.fill(request, answer, given, outcome)
-        done = refused(fill) if isinstance(fill, Miss) else await self._drive(flows.update(fill))
-        self.core.counters.update(done, "" if isinstance(fill, Miss) else fill.identity.scope)
-        if self.core.counters_due():
-            await asyncio.to_thread(self.core.save_counters)
-        return done
+        return await self._drive(self.core.update(request, answer, outcome, evidence))
 
     async def get_or_create(
         self,
@@ -325,7 +202,7 @@ class AsyncCache(_Face):
         retrieve: AsyncRetrieve | None = None,
     ) -> Answer:
         """See `Cache.get_or_create`."""
-        ask = self.core.ask(request, can_retrieve=retrieve is not None)
+        ask = self.core.intake.ask(request, can_retrieve=retrieve is not None)
         if isinstance(ask, Miss):
             self.core.counters.outcome(ask, "")
             return as_answer(await make())
@@ -334,14 +211,14 @@ class AsyncCache(_Face):
 
         async def look_or_make() -> Answer:
             led.append(True)
-            outcome = await self._look(ask, retrieve)
+            outcome = await self._drive(self.core.lookup(ask), retrieve)
             if isinstance(outcome, Hit):
                 return outcome.answer
             answer = as_answer(await make())
             await self.update(request, answer, outcome=outcome)
             return answer
 
-        answer = await self.core.flights.arun(flight_key(ask.identity, request), look_or_make)
+        answer = await self.core.flights.arun(flight_key(ask), look_or_make)
         if not led:
             self.core.counters.followed(ask.identity.scope)
         return own(answer)
@@ -358,7 +235,7 @@ class AsyncCache(_Face):
     ) -> int:
         """See `Cache.invalidate`."""
         selector = self._selector(corpus, source, chunk, entry, stamps, scope)
-        return await self._drive(flows.invalidate(selector))
+        return await self._drive(self.core.invalidate(selector))
 
     async def report_bad(self, entry_id: str) -> bool:
         """See `Cache.report_bad`."""
@@ -368,18 +245,12 @@ class AsyncCache(_Face):
         self, request: Request, *, retrieve: AsyncRetrieve | None = None
     ) -> Explanation:
         """See `Cache.explain`."""
-        ask = self.core.ask(request, can_retrieve=retrieve is not None, record=False)
-        if isinstance(ask, Miss):
-            return Explanation(request, ask)
-        return Explanation(request, await self._drive(flows.lookup(ask), retrieve))
+        ask = self.core.intake.ask(request, can_retrieve=retrieve is not None, record=False)
+        return await self._drive(self.core.explain(request, ask), retrieve)
 
     async def clear(self) -> int:
         """See `Cache.clear`."""
-        scope = self.core.scope_of(None)
-        if scope is None:
-            self.core.counters.event("clear.unscoped")
-            return 0
-        return await self._drive(flows.clear(self.core.scope_digest(scope)))
+        return await self._drive(self.core.clear())
 
     async def stats(self, *, everything: bool = False) -> Stats:
         """See `Cache.stats`."""
@@ -416,7 +287,7 @@ def open_cache(
     stamps: Stamps | None = None,
     secret: bytes | str | None = None,
     capacity: int = CAPACITY,
-    ttl_s: float | None = 7 * DAY_S,
+    ttl_s: float | None = LIFETIME_S,
     max_answer_bytes: int = MAX_ANSWER_BYTES,
     flight_timeout_s: float = 120.0,
     strict: bool = False,

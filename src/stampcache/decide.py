@@ -11,8 +11,9 @@ from msgspec import Struct
 
 from stampcache import guards, signature, ttl
 from stampcache.calibration import Calibration
-from stampcache.model import Answer, Candidate, Entry, Evidence, Reason, Request, Seam
+from stampcache.model import Answer, Candidate, Entry, Evidence, Reason
 from stampcache.refusals import looks_refused
+from stampcache.request import Request, Seam
 
 DAY_S = 86_400.0
 MAX_ANSWER_BYTES = 8 * 2**20

@@ -1,26 +1,19 @@
-"""The effects that flows ask for, and the two drivers that carry them out.
+"""The effects that flows ask for: requests for IO, as values (pure; ADR 0002).
 
-A flow (`stampcache.flows`) is a generator: it yields effects and returns an outcome. Inside a flow,
-``entry = yield from Fetch(...)`` has the type that the effect answers with. A driver performs each
-effect on ports and sends the answer back; what fails comes back into the flow as one of our errors,
-so that the decision what a failure means is taken in one place, for sync and async alike.
+A flow is a generator that yields effects and returns an outcome. Inside a flow,
+``entry = yield from Fetch(...)`` has the type that the effect answers with. A driver
+(`stampcache.drivers`) performs each effect and sends the answer back; what fails comes back into the
+flow at that place, so that what a failure means is decided once, for sync and async alike.
 """
 
-import asyncio
 from collections.abc import Awaitable, Callable, Generator, Sequence
 from typing import Any, Generic, TypeAlias, TypeVar
 
 from msgspec import Struct
 
-from stampcache.errors import (
-    ConfigError,
-    EmbedderError,
-    RetrieverError,
-    StoreError,
-    VerifierError,
-)
+from stampcache.errors import RetrieverError
 from stampcache.model import Candidate, Entry, Evidence, Selector, Vector
-from stampcache.ports import AsyncStore, Embedded, Receipt, Store, Verifier
+from stampcache.ports import Embedded, Receipt
 
 Result = TypeVar("Result")
 Done = TypeVar("Done")
@@ -114,39 +107,35 @@ class Note(Effect[None], frozen=True):
     error: Exception
 
 
+class Step(Effect[Result], frozen=True):
+    """IO of somebody else's code, a framework's for example, in its sync and its async form."""
+
+    sync: Callable[[], Result]
+    aio: Callable[[], Awaitable[Result]]
+
+
 Flow: TypeAlias = Generator[Effect[Any], Any, Done]
-NoteError: TypeAlias = Callable[[str, Exception], None]
 
 
-class Ports(Struct, frozen=True, kw_only=True):
-    """What a sync driver performs effects on."""
+def answered(
+    flow: Flow[Done], retrieve: Callable[[str], Flow[Sequence[Evidence]]] | None
+) -> Flow[Done]:
+    """Run a flow inside another one, which answers its `Retrieve` effects by a flow of its own.
 
-    store: Store
-    note: NoteError
-    embed: Callable[[str], Embedded] | None = None
-    verifier: Verifier | None = None
-    retrieve: Callable[[str], Sequence[Evidence]] | None = None
-
-
-class AsyncPorts(Struct, frozen=True, kw_only=True):
-    """What an async driver performs effects on."""
-
-    store: AsyncStore
-    note: NoteError
-    embed: Callable[[str], Awaitable[Embedded]] | None = None
-    verifier: Verifier | None = None
-    retrieve: Callable[[str], Awaitable[Sequence[Evidence]]] | None = None
-
-
-def run(flow: Flow[Done], ports: Ports) -> Done:
-    """Drive a flow to its outcome on sync ports."""
+    Whatever fails in ``retrieve`` comes into the flow as a `RetrieverError`.
+    """
+    if retrieve is None:
+        return (yield from flow)
     try:
         effect = next(flow)
         while True:
             try:
-                answer = _perform(effect, ports)
-            except Exception as error:  # noqa: BLE001 - the flow decides what it means
-                effect = flow.throw(_translated(effect, error))
+                if type(effect) is Retrieve:
+                    answer: object = yield from _retrieved(retrieve, effect.question)
+                else:
+                    answer = yield effect
+            except Exception as error:  # noqa: BLE001 - the inner flow decides what it means
+                effect = flow.throw(error)
             else:
                 effect = flow.send(answer)
     except StopIteration as end:
@@ -156,121 +145,12 @@ def run(flow: Flow[Done], ports: Ports) -> Done:
         flow.close()
 
 
-async def arun(flow: Flow[Done], ports: AsyncPorts) -> Done:
-    """Drive a flow to its outcome on async ports."""
+def _retrieved(
+    retrieve: Callable[[str], Flow[Sequence[Evidence]]], question: str
+) -> Flow[tuple[Evidence, ...]]:
     try:
-        effect = next(flow)
-        while True:
-            try:
-                answer = await _aperform(effect, ports)
-            except Exception as error:  # noqa: BLE001 - the flow decides what it means
-                effect = flow.throw(_translated(effect, error))
-            else:
-                effect = flow.send(answer)
-    except StopIteration as end:
-        done: Done = end.value
-        return done
-    finally:
-        flow.close()
-
-
-def _perform(effect: Effect[Any], ports: Ports) -> object:
-    store = ports.store
-    match effect:
-        case Fetch():
-            return store.fetch(effect.partition, effect.key)
-        case Touch():
-            store.touch(effect.entry, effect.asked)
-            return None
-        case Fence():
-            return store.sequence()
-        case Embed():
-            return _given(ports.embed, "embedder")(effect.question)
-        case Nearest():
-            return store.nearest(
-                effect.partition, effect.vector, effect.k, asked=effect.asked, now=effect.now
-            )
-        case Verify():
-            return float(_given(ports.verifier, "verifier").score(effect.asked, effect.stored))
-        case Retrieve():
-            return tuple(_given(ports.retrieve, "retriever")(effect.question))
-        case Put():
-            return store.put(effect.entry, effect.vector, effect.fence)
-        case Invalidate():
-            return store.invalidate(effect.selector)
-        case Clear():
-            return store.clear(effect.scope)
-        case ReportBad():
-            return store.report_bad(effect.entry_id)
-        case Note():
-            ports.note(effect.what, effect.error)
-            return None
-        case _:
-            raise _NoDriver(f"no driver for {type(effect).__name__}")
-
-
-async def _aperform(effect: Effect[Any], ports: AsyncPorts) -> object:
-    store = ports.store
-    match effect:
-        case Fetch():
-            return await store.fetch(effect.partition, effect.key)
-        case Touch():
-            await store.touch(effect.entry, effect.asked)
-            return None
-        case Fence():
-            return await store.sequence()
-        case Embed():
-            return await _given(ports.embed, "embedder")(effect.question)
-        case Nearest():
-            return await store.nearest(
-                effect.partition, effect.vector, effect.k, asked=effect.asked, now=effect.now
-            )
-        case Verify():
-            score = _given(ports.verifier, "verifier").score
-            return float(await asyncio.to_thread(score, effect.asked, effect.stored))
-        case Retrieve():
-            return tuple(await _given(ports.retrieve, "retriever")(effect.question))
-        case Put():
-            return await store.put(effect.entry, effect.vector, effect.fence)
-        case Invalidate():
-            return await store.invalidate(effect.selector)
-        case Clear():
-            return await store.clear(effect.scope)
-        case ReportBad():
-            return await store.report_bad(effect.entry_id)
-        case Note():
-            ports.note(effect.what, effect.error)
-            return None
-        case _:
-            raise _NoDriver(f"no driver for {type(effect).__name__}")
-
-
-Port = TypeVar("Port")
-
-
-class _NoDriver(AssertionError):
-    """A flow asks for what it was not given: a mistake of ours, never of a port."""
-
-
-def _given(port: Port | None, name: str) -> Port:
-    if port is None:
-        raise _NoDriver(f"the flow asked for a {name}, but none is configured")
-    return port
-
-
-def _translated(effect: Effect[Any], error: Exception) -> Exception:
-    """Give whatever a port raises a name under which flows know it."""
-    match effect:
-        case Embed():
-            known: tuple[type[Exception], ...] = (EmbedderError, StoreError, ConfigError)
-        case Verify():
-            known = (VerifierError,)
-        case Retrieve():
-            known = (RetrieverError,)
-        case _:
-            known = (StoreError,)
-    if isinstance(error, (_NoDriver, *known)):
-        return error
-    translated = known[0](f"{type(error).__name__}: {error}")
-    translated.__cause__ = error
-    return translated
+        return tuple((yield from retrieve(question)))
+    except RetrieverError:
+        raise
+    except Exception as error:
+        raise RetrieverError(f"{type(error).__name__}: {error}") from error

@@ -16,21 +16,21 @@ from typing import Protocol, cast, runtime_checkable
 import numpy as np
 from numpy.typing import NDArray
 
-from stampcache.errors import ConfigError, EmbedderError
-from stampcache.framework_embedders import (
+from stampcache.embedders.frameworks import (
     LangChainEmbedder,
     LlamaIndexEmbedder,
     QueryEmbedding,
     QueryEmbeddings,
 )
+from stampcache.errors import ConfigError, EmbedderError
 from stampcache.model import Vector
 from stampcache.ports import AsyncEmbedder, Embedded, Embedder
 
 HIDDEN_NORM_TOLERANCE = 1e-3
 _PACKAGED = types.MappingProxyType(
-    {"minilm": "stampcache.minilm", "static": "stampcache.wordllama_embedder"}
+    {"minilm": "stampcache.embedders.minilm", "static": "stampcache.embedders.wordllama"}
 )
-_OTHERS = "stampcache.sentence"
+_OTHERS = "stampcache.embedders.sentence"
 
 
 class _PackagedModule(Protocol):

@@ -2,7 +2,8 @@
 
 from msgspec import Struct
 
-from stampcache.model import Check, Hit, Outcome, Request
+from stampcache.outcome import Check, Hit, Outcome
+from stampcache.request import Request
 
 
 class Explanation(Struct, frozen=True):

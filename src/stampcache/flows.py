@@ -40,25 +40,18 @@ from stampcache.guards import Asked, Profile, profile_entry
 from stampcache.model import (
     Answer,
     Candidate,
-    Check,
     Entry,
     Evidence,
-    Hit,
     Identity,
     Level,
-    Miss,
-    Outcome,
     Reason,
-    Refused,
-    Request,
     Scope,
     Selector,
-    Stale,
     Stamps,
-    Stored,
-    Update,
 )
+from stampcache.outcome import Check, Hit, Miss, Outcome, Refused, Stale, Stored, Update
 from stampcache.ports import Embedded
+from stampcache.request import Request
 
 _EXACT_TRACE = (Check("exact key", True, "same tokens, still valid"),)
 

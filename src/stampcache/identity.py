@@ -12,8 +12,9 @@ from msgspec import Struct
 
 from stampcache import canonical
 from stampcache.errors import CanonicalError
-from stampcache.model import Identity, Request, Scope, Settings, Stamps, stamp_values
+from stampcache.model import Identity, Scope, Stamps, stamp_values
 from stampcache.ports import Tokenizer
+from stampcache.request import Request, Settings
 
 MAX_TEXT_CHARS = 4 * 2**20
 _NOTHING = b""

@@ -4,17 +4,15 @@ The words are those of docs/glossary.md. Nothing here reads a clock, an environm
 """
 
 import enum
-from collections.abc import Mapping, Sequence
-from copy import deepcopy
+from collections.abc import Mapping
 from typing import TypeAlias
 
 import numpy as np
-from msgspec import Struct, field
-from msgspec.structs import force_setattr, replace
+from msgspec import Struct
+from msgspec.structs import asdict, force_setattr
 from numpy.typing import NDArray
 
 from stampcache import canonical
-from stampcache.errors import CanonicalError, ConfigError
 
 Vector: TypeAlias = NDArray[np.float32]
 
@@ -24,17 +22,6 @@ class Level(enum.Enum):
 
     EXACT = "exact"
     SEMANTIC = "semantic"
-
-
-class Seam(enum.Enum):
-    """What an answer is an answer of; part of the Partition, so the two are never mixed.
-
-    ``ANSWER`` is an application's final answer; ``MODEL`` one call of a model, where an answer that
-    asks for tools is complete.
-    """
-
-    ANSWER = "answer"
-    MODEL = "model"
 
 
 class Reason(enum.Enum):
@@ -64,6 +51,7 @@ class Reason(enum.Enum):
     # stale: there was an entry, it no longer holds
     EXPIRED = "expired"
     EVIDENCE_CHANGED = "evidence changed"
+    INVALIDATED = "what it was made from changed"
     # updates: not stored
     EMPTY = "answer is empty"
     TRUNCATED = "answer was cut off"
@@ -104,42 +92,6 @@ class Stamps(Struct, frozen=True, kw_only=True, gc=False):
             prompt=self.prompt or other.prompt,
             index=self.index or other.index,
         )
-
-
-class Settings(Struct, frozen=True, kw_only=True):
-    """What would be run, apart from the question: digested once, here, and kept by adapters.
-
-    ``digest`` is empty where a parameter has no canonical form; ``problem`` then says which, and
-    requests with these settings are not cached.
-    """
-
-    model: str = ""
-    endpoint: str = ""
-    params: Mapping[str, object] = {}
-    tools: Sequence[object] = ()
-    system: str = ""
-    stamps: Stamps = Stamps()
-    seam: Seam = Seam.ANSWER
-    digest: str = ""
-    problem: str = ""
-
-    def __post_init__(self) -> None:
-        try:
-            parts = [
-                canonical.encode(self.model),
-                canonical.encode(self.endpoint),
-                canonical.value(self.params),
-                canonical.value(self.tools),
-                canonical.encode(self.system),
-                canonical.encode(self.seam.value),
-                *(canonical.encode(stamp) for stamp in stamp_values(self.stamps)),
-            ]
-        except CanonicalError as error:
-            force_setattr(self, "problem", str(error))
-            force_setattr(self, "digest", "")
-        else:
-            force_setattr(self, "problem", "")
-            force_setattr(self, "digest", canonical.digest(parts, person=b"settings"))
 
 
 def stamp_values(stamps: Stamps) -> tuple[str, str, str, str, str]:
@@ -221,67 +173,6 @@ class Answer(Struct, frozen=True, kw_only=True):
             force_setattr(self, "latency_s", 0.0)
 
 
-_NOTHING_SHORT: tuple[object, ...] = ("", "", {}, (), "", Stamps())
-
-
-class Request(Struct, frozen=True, kw_only=True):
-    """What an application is about to run.
-
-    Give ``settings`` where many requests share them (they are digested once); ``model``, ``params``,
-    ``tools``, ``system``, ``endpoint`` and ``stamps`` are the short way for one request.
-    ``prompt`` is the rendered prompt or the messages, keyed byte by byte; ``question`` is keyed in
-    its canonical form and is the only text that is ever embedded. ``evidence`` is what has been
-    retrieved already (an empty tuple: nothing was found; ``None``: not retrieved).
-
-    Raises:
-        ConfigError: ``settings`` and the short way are both given and contradict each other.
-    """
-
-    question: str = ""
-    model: str = ""
-    params: Mapping[str, object] = {}
-    tools: Sequence[object] = ()
-    system: str = ""
-    endpoint: str = ""
-    stamps: Stamps = Stamps()
-    prompt: object = None
-    history: Sequence[object] = ()
-    evidence: tuple[Evidence, ...] | None = None
-    scope: Scope | None = None
-    settings: Settings | None = None
-
-    def __post_init__(self) -> None:
-        if type(self.question) is not str and isinstance(self.question, str):
-            force_setattr(self, "question", str.__str__(self.question))  # not what it prints as
-        if self.evidence is not None and type(self.evidence) is not tuple:
-            force_setattr(self, "evidence", tuple(self.evidence))
-        given = self.settings
-        short = (self.model, self.endpoint, self.params, self.tools, self.system, self.stamps)
-        if given is not None and short == _NOTHING_SHORT:
-            return
-        settings = Settings(
-            model=self.model,
-            endpoint=self.endpoint,
-            params=self.params,
-            tools=self.tools,
-            system=self.system,
-            stamps=self.stamps,
-            seam=Seam.ANSWER if given is None else given.seam,
-        )
-        if given is not None and given.digest != settings.digest:
-            raise ConfigError(
-                "The request has settings= and a model, params, tools, system, endpoint or stamps "
-                "that say something else; give all of them in settings=."
-            )
-        force_setattr(self, "settings", settings)
-
-    @property
-    def runs(self) -> Settings:
-        """The settings of this request, whichever way they were given."""
-        assert self.settings is not None
-        return self.settings
-
-
 class Identity(Struct, frozen=True, gc=False):
     """Where a request lives in a store: all four are digests keyed with the tenant's secret."""
 
@@ -308,8 +199,21 @@ class Signature(Struct, frozen=True, gc=False):
         return f"{self.norm}_{self.evidence.removeprefix(canonical.FORMAT)[:16]}_{self.created}"
 
 
+class Dependency(Struct, frozen=True, gc=False):
+    """A part of a corpus; an empty name stands for any, since what is not known may be anything."""
+
+    corpus: str = ""
+    source: str = ""
+    chunk: str = ""
+
+
 class Entry(Struct, frozen=True, kw_only=True):
-    """A stored answer with all that decides whether it may be served. Its vector lives in the index."""
+    """A stored answer with all that decides whether it may be served. Its vector lives in the index.
+
+    ``corpus`` is the body of documents that was asked, cited or not; ``whole_corpus`` is set where any
+    write to it makes the answer stale, not only one to a cited source. ``kind`` is the kind of data
+    whose lifetime it has. ``invalidated`` says which change made it stale; empty while none did.
+    """
 
     id: str
     identity: Identity
@@ -320,6 +224,23 @@ class Entry(Struct, frozen=True, kw_only=True):
     stamps: Stamps
     created_at: float
     expires_at: float | None
+    kind: str = ""
+    corpus: str = ""
+    whole_corpus: bool = False
+    invalidated: str = ""
+
+    @property
+    def dependencies(self) -> frozenset[Dependency]:
+        """What a write must touch to make this answer stale; an empty name stands for any.
+
+        An answer that cites nothing, or of which it is not known what it cites, depends on the whole
+        of the corpus that was asked; one that asked no corpus depends on none.
+        """
+        cited = {Dependency(one.corpus, one.source, one.chunk) for one in self.evidence or ()}
+        unknown = self.evidence is None and bool(self.corpus)
+        if self.whole_corpus or self.evidence == () or unknown:
+            cited.add(Dependency(self.corpus))
+        return frozenset(cited)
 
     @property
     def place(self) -> tuple[str, str]:
@@ -335,121 +256,11 @@ class Candidate(Struct, frozen=True):
     reported_bad: bool = False
 
 
-class Check(Struct, frozen=True):
-    """One step of a lookup as `Cache.explain` shows it."""
-
-    step: str
-    passed: bool
-    detail: str = ""
-    entry_id: str = ""
-
-
-class Saved(Struct, frozen=True, kw_only=True):
-    """What a hit saved: the tokens, cost and seconds that making the answer had taken.
-
-    ``cached_tokens`` and ``reasoning_tokens`` are parts of the others; ``None`` where unknown.
-    """
-
-    input_tokens: int = 0
-    output_tokens: int = 0
-    cached_tokens: int | None = None
-    reasoning_tokens: int | None = None
-    cost: float = 0.0
-    latency_s: float = 0.0
-
-
-def saved_by(answer: Answer) -> Saved:
-    """Return what is saved by not making this answer again."""
-    return Saved(
-        input_tokens=answer.usage.input_tokens or 0,
-        output_tokens=answer.usage.output_tokens or 0,
-        cached_tokens=answer.usage.cached_tokens,
-        reasoning_tokens=answer.usage.reasoning_tokens,
-        cost=answer.cost,
-        latency_s=answer.latency_s,
-    )
-
-
-class Hit(Struct, frozen=True, kw_only=True):
-    """A cached answer that still holds."""
-
-    entry: Entry
-    level: Level
-    similarity: float
-    reason: Reason
-    trace: tuple[Check, ...] = ()
-
-    @property
-    def answer(self) -> Answer:
-        """The cached answer, as the caller's own copy."""
-        kept = self.entry.answer
-        return replace(kept, tool_calls=deepcopy(kept.tool_calls)) if kept.tool_calls else kept
-
-    @property
-    def entry_id(self) -> str:
-        """What `Cache.report_bad` and ``invalidate(entry=)`` take."""
-        return self.entry.id
-
-    @property
-    def saved(self) -> Saved:
-        """What serving it saved."""
-        return saved_by(self.entry.answer)
-
-
-class Miss(Struct, frozen=True, kw_only=True):
-    """Nothing can be served. Hand it to `Cache.update`: it carries the vector and the fence.
-
-    ``identity`` is ``None`` where the cache does not take part (uncacheable, unscoped).
-    """
-
-    reason: Reason
-    detail: str = ""
-    identity: Identity | None = None
-    scope: Scope | None = None
-    vector: Vector | None = field(default=None)
-    norm: str = ""
-    fence: int = 0
-    trace: tuple[Check, ...] = ()
-
-
-class Stale(Struct, frozen=True, kw_only=True):
-    """There is an entry, but what it was made from no longer holds. Update as after a Miss."""
-
-    reason: Reason
-    entry: Entry
-    detail: str = ""
-    identity: Identity | None = None
-    scope: Scope | None = None
-    vector: Vector | None = field(default=None)
-    norm: str = ""
-    fence: int = 0
-    trace: tuple[Check, ...] = ()
-
-
-Outcome: TypeAlias = Hit | Stale | Miss
-
-
-class Stored(Struct, frozen=True):
-    """An update was acknowledged by the store."""
-
-    entry: Entry
-    evicted: int = 0
-
-
-class Refused(Struct, frozen=True):
-    """An update was not stored; the application's answer is unaffected."""
-
-    reason: Reason
-    detail: str = ""
-
-
-Update: TypeAlias = Stored | Refused
-
-
 class Selector(Struct, frozen=True, kw_only=True):
-    """Which entries to invalidate: those that match every field that is given.
+    """What changed: entries are invalidated that match every field that is given.
 
-    ``corpus``, ``source`` and ``chunk`` match entries that cite such evidence; they need no tenant.
+    ``corpus``, ``source`` and ``chunk`` match entries that depend on such a part (see
+    `Entry.dependencies`); they need no tenant. A selector that gives nothing matches nothing.
     """
 
     corpus: str | None = None
@@ -458,3 +269,13 @@ class Selector(Struct, frozen=True, kw_only=True):
     entry: str | None = None
     stamps: Stamps | None = None
     scope: str | None = None
+
+    def __str__(self) -> str:
+        """Say what changed, as ``source 'leave.md' of corpus 'handbook'``."""
+        named = (("chunk", self.chunk), ("source", self.source), ("corpus", self.corpus))
+        parts = [f"{name} {value!r}" for name, value in named if value is not None]
+        if parts:
+            return " of ".join(parts) + " changed"
+        stamps = () if self.stamps is None else asdict(self.stamps).items()
+        versions = ", ".join(f"{name} {value!r}" for name, value in stamps if value)
+        return f"invalidated by {versions or ('its id' if self.entry else 'its scope')}"

@@ -1,4 +1,4 @@
-"""From what a user passes to a checked `Configuration`: what is wrong is refused, in one sentence."""
+"""From what a user passes to the checked parts of a cache: what is wrong is refused, in one sentence."""
 
 import secrets
 from collections.abc import Mapping
@@ -8,15 +8,18 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from stampcache.calibration import Calibration, as_calibration, calibration_for
-from stampcache.core import Configuration, Core, Tenants
-from stampcache.decide import Rules
+from stampcache.core import Core, Parts
+from stampcache.decide import DAY_S, Rules
 from stampcache.embed import as_embedder, dimension_of
+from stampcache.embedding import QuestionEmbedder
 from stampcache.errors import ConfigError
+from stampcache.intake import Tenants, Terms
 from stampcache.model import Stamps
 from stampcache.ports import Clock, Embedder, Store, Verifier
 from stampcache.tokens import as_tokenizer
 
 CAPACITY = 100_000
+LIFETIME_S = 7 * DAY_S
 _TENANTS = ("optional", "required")
 
 
@@ -51,25 +54,36 @@ def assemble(
     known = Stamps(
         tokenizer=tokenizer.stamp if tokenizer else "", embedder=embedder.name if embedder else ""
     )
-    setup = Configuration(
-        store=store,
-        embedder=embedder,
-        verifier=models.verifier,
-        tokenizer=tokenizer,
+    terms = Terms(
         tenants=tenants,
         stamps=known.over(stamps),
         rules=replace(
             rules, semantic=embedder is not None, calibration=_calibration(models, embedder)
         ),
         clock=clock,
+        tokenizer=tokenizer,
+        verifier_threshold=models.verifier.threshold if models.verifier else None,
         master_secret=_master_secret(store, secret),
-        flight_timeout_s=flight_timeout_s,
     )
-    core = Core(setup)
-    dimension = dimension_of(embedder) if embedder is not None else None
+    return Core(
+        Parts(
+            store=store,
+            terms=terms,
+            embedding=_embedding(embedder, store),
+            verifier=models.verifier,
+            flight_timeout_s=flight_timeout_s,
+        )
+    )
+
+
+def _embedding(embedder: Embedder | None, store: Store) -> QuestionEmbedder | None:
+    if embedder is None:
+        return None
+    embedding = QuestionEmbedder(embedder, store)
+    dimension = dimension_of(embedder)
     if dimension is not None:
-        core.check_dimension(dimension)
-    return core
+        embedding.check_dimension(dimension)
+    return embedding
 
 
 def check(tenants: Tenants, rules: Rules, flight_timeout_s: float) -> None:

@@ -13,10 +13,14 @@ from stampcache.model import Candidate, Entry, Selector, Vector
 
 
 class Receipt(Struct, frozen=True):
-    """What a store did with a ``put``: refused by the fence, or stored with entries evicted."""
+    """What a store did with a ``put``: refused by the fence, or stored with entries evicted.
+
+    ``change`` says which change refused it.
+    """
 
     stored: bool
     evicted: int = 0
+    change: str = ""
 
 
 class Embedded(Struct, frozen=True):
@@ -27,12 +31,17 @@ class Embedded(Struct, frozen=True):
 
 
 class StoreStats(Struct, frozen=True, kw_only=True):
-    """The size of a store, or of one scope in it."""
+    """The size of a store, or of one scope in it.
+
+    ``entries``, ``vectors``, ``answer_bytes`` and ``hits`` are of entries that hold; ``invalidated``
+    counts those that a change made stale and that nobody has purged or replaced yet.
+    """
 
     entries: int
     vectors: int
     answer_bytes: int
     hits: int
+    invalidated: int = 0
 
 
 class Store(Protocol):
@@ -48,7 +57,7 @@ class Store(Protocol):
         ...
 
     def fetch(self, partition: str, key: str) -> Entry | None:
-        """Return the entry at this address, whatever its age.
+        """Return the entry at this address, whatever its age, and whether it was invalidated or not.
 
         Raises:
             CodecError: the entry was damaged; it has been dropped.
@@ -60,15 +69,16 @@ class Store(Protocol):
     ) -> Sequence[Candidate]:
         """Return up to ``k`` entries of the partition by falling cosine to a unit vector.
 
-        Entries that have expired at ``now`` (epoch seconds) take no place among the ``k``. ``asked``
+        Entries that have expired at ``now`` (epoch seconds) or were invalidated take no place among
+        the ``k``: the vector of an invalidated entry leaves the index at once. ``asked``
         is the ExactKey of the question; candidates reported bad for it are marked.
         """
         ...
 
     def put(self, entry: Entry, vector: Vector | None, fence: int) -> Receipt:
-        """Store or replace the entry at its address, then evict least recently used ones over capacity.
+        """Store or replace the entry at its address, then evict over capacity.
 
-        Refused when a change with a sequence above ``fence`` touches the entry (see `sequence`). When
+        Invalidated entries are evicted first, then those least recently used. Refused when a change with a sequence above ``fence`` touches the entry (see `sequence`). When
         it returns, the entry is as durable as the store promises.
         """
         ...
@@ -77,8 +87,12 @@ class Store(Protocol):
         """Note that the entry was served now to the question with ExactKey ``asked``."""
         ...
 
+    def renew(self, entry: Entry, expires_at: float) -> None:
+        """Let this very entry live until then (epoch seconds), if it is still there and holds."""
+        ...
+
     def remove(self, entry: Entry) -> bool:
-        """Delete this very entry (not a newer one at its address); tell whether it was there."""
+        """Purge this very entry (not a newer one at its address); tell whether it was there."""
         ...
 
     def report_bad(self, entry_id: str) -> bool:
@@ -86,11 +100,18 @@ class Store(Protocol):
         ...
 
     def invalidate(self, selector: Selector) -> int:
-        """Delete all matching entries, log the change for fences, and return how many went."""
+        """Mark all matching entries as stale, log the change for fences; return how many it made stale.
+
+        An entry keeps the mark of the first change that touched it, as `Selector` prints it.
+        """
         ...
 
     def clear(self, scope: str) -> int:
-        """Delete all entries of this scope digest, log it for fences, and return how many went."""
+        """Purge all entries of this scope digest, log it for fences, and return how many went."""
+        ...
+
+    def purge(self, now: float) -> int:
+        """Delete all entries that are invalidated or have expired at ``now``; return how many went."""
         ...
 
     def sequence(self) -> int:
@@ -139,6 +160,8 @@ class AsyncStore(Protocol):
 
     async def touch(self, entry: Entry, asked: str) -> None: ...
 
+    async def renew(self, entry: Entry, expires_at: float) -> None: ...
+
     async def remove(self, entry: Entry) -> bool: ...
 
     async def report_bad(self, entry_id: str) -> bool: ...
@@ -146,6 +169,8 @@ class AsyncStore(Protocol):
     async def invalidate(self, selector: Selector) -> int: ...
 
     async def clear(self, scope: str) -> int: ...
+
+    async def purge(self, now: float) -> int: ...
 
     async def sequence(self) -> int: ...
 

@@ -5,13 +5,15 @@ numbers only, so that nobody can tell from it what others ask.
 """
 
 import logging
+import os
 import threading
 from collections import Counter, OrderedDict
 from collections.abc import Mapping
 
 from msgspec import Struct
 
-from stampcache.model import Hit, Level, Outcome, Stale, Stored, Update
+from stampcache.model import Level
+from stampcache.outcome import Hit, Outcome, Stale, Stored, Update
 
 LOGGER = logging.getLogger("stampcache")
 _SCOPES_KEPT = 1_024
@@ -53,13 +55,14 @@ class Counters:
         self._scopes: OrderedDict[str, Counter[str]] = OrderedDict()
         self._retired: Counter[str] = Counter()
         self._saved: Counter[str] = Counter()
+        self._pid = os.getpid()
 
     def outcome(self, outcome: Outcome, scope: str) -> None:
         """Count one lookup."""
         if isinstance(outcome, Hit):
             made = outcome.entry.answer
             tokens, milliseconds = made.usage.total, int(made.latency_s * 1000)
-            with self._lock:
+            with self._own_lock():
                 counts = self._counts(scope)
                 counts["hit.exact" if outcome.level is Level.EXACT else "hit.semantic"] += 1
                 if tokens:
@@ -95,12 +98,12 @@ class Counters:
 
     def of(self, scope: str | None) -> Mapping[str, int]:
         """Return the counts of one scope digest, or of everything."""
-        with self._lock:
+        with self._own_lock():
             return self._total() if scope is None else dict(self._scopes.get(scope, {}))
 
     def take_unsaved(self) -> Mapping[str, int]:
         """Return what was counted since the last call, for a store's lasting counters."""
-        with self._lock:
+        with self._own_lock():
             total = self._total()
             unsaved = total - self._saved
             self._saved = total
@@ -108,11 +111,17 @@ class Counters:
 
     def give_back(self, unsaved: Mapping[str, int]) -> None:
         """Count again as unsaved what could not be saved."""
-        with self._lock:
+        with self._own_lock():
             self._saved.subtract(unsaved)
 
+    def _own_lock(self) -> threading.Lock:
+        """Return the lock of this process; what a forked child's parent counted, the parent saves."""
+        if os.getpid() != self._pid:
+            self._lock, self._saved, self._pid = threading.Lock(), self._total(), os.getpid()
+        return self._lock
+
     def _add(self, name: str, scope: str, count: int = 1) -> None:
-        with self._lock:
+        with self._own_lock():
             self._counts(scope)[name] += count
 
     def _total(self) -> Counter[str]:

@@ -14,7 +14,7 @@ from stampcache import Calibration, EmbedderError, Stamps
 from stampcache.cli.app import build_app
 from stampcache.cli.check_embedder import examine_embedder
 from stampcache.cli.check_endpoint import Endpoint, examine_endpoint
-from stampcache.cli.findings import Finding, Status
+from stampcache.cli.diagnosis import Finding, Status
 from stampcache.stores.sqlite_survey import StampCount
 
 KEY = "sk-very-secret"

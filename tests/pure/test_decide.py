@@ -10,7 +10,8 @@ from stampcache import decide
 from stampcache.calibration import Calibration
 from stampcache.decide import Objection, Rules
 from stampcache.guards import Asked
-from stampcache.model import Answer, Candidate, Entry, Evidence, Reason, Request, Seam
+from stampcache.model import Answer, Candidate, Entry, Evidence, Reason
+from stampcache.request import Request, Seam
 from stampcache.signature import sign
 from stampcache.testing.contract import NOW, make_entry
 

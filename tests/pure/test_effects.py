@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
+from stampcache.drivers import AsyncPorts, Ports, arun, run
 from stampcache.effects import (
-    AsyncPorts,
     Clear,
     Effect,
     Embed,
@@ -17,14 +17,11 @@ from stampcache.effects import (
     Invalidate,
     Nearest,
     Note,
-    Ports,
     Put,
     ReportBad,
     Retrieve,
     Touch,
     Verify,
-    arun,
-    run,
 )
 from stampcache.errors import (
     ConfigError,

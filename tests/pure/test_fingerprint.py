@@ -18,8 +18,8 @@ from typing import Any
 import pytest
 
 from stampcache import canonical
+from stampcache.adapters.fingerprint import callable_identity
 from stampcache.errors import CanonicalError
-from stampcache.fingerprint import callable_identity
 
 TEMPLATE = "Dear {name}"
 LOGGER = logging.getLogger(__name__)

@@ -14,7 +14,8 @@ from stampcache.errors import (
     StoreError,
     WindowError,
 )
-from stampcache.model import Candidate, Entry, Evidence, Hit, Level, Reason, Stale
+from stampcache.model import Candidate, Entry, Evidence, Level, Reason
+from stampcache.outcome import Hit, Stale
 from stampcache.testing import run_script
 from stampcache.testing.contract import NOW
 from tests.asking import (

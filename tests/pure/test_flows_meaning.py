@@ -10,7 +10,8 @@ from stampcache.errors import (
     VerifierError,
 )
 from stampcache.flows import Ask
-from stampcache.model import Candidate, Hit, Level, Reason
+from stampcache.model import Candidate, Level, Reason
+from stampcache.outcome import Hit
 from stampcache.testing import run_script
 from stampcache.testing.contract import NOW
 from tests.asking import (

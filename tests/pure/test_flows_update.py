@@ -12,21 +12,10 @@ from stampcache.decide import DAY_S, Rules
 from stampcache.effects import Clear, Effect, Embed, Fence, Invalidate, Note, Put, ReportBad
 from stampcache.errors import EmbedderError, StoreError, WindowError
 from stampcache.flows import Fill
-from stampcache.model import (
-    Answer,
-    Evidence,
-    Identity,
-    Miss,
-    Reason,
-    Refused,
-    Request,
-    Selector,
-    Stale,
-    Stamps,
-    Stored,
-    Update,
-)
+from stampcache.model import Answer, Evidence, Identity, Reason, Selector, Stamps
+from stampcache.outcome import Miss, Refused, Stale, Stored, Update
 from stampcache.ports import Embedded, Receipt
+from stampcache.request import Request
 from stampcache.signature import evidence_digest
 from stampcache.testing import run_script
 from stampcache.testing.contract import NOW, make_entry

@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 
 from stampcache import identity
 from stampcache.errors import CanonicalError
-from stampcache.model import Request, Scope, Seam, Settings, Stamps
+from stampcache.model import Scope, Stamps
+from stampcache.request import Request, Seam, Settings
 
 MASTER = bytes(range(32))
 NAMES = st.text(alphabet=st.characters(codec=None), max_size=6)

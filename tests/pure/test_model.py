@@ -4,20 +4,9 @@ import msgspec
 import pytest
 
 from stampcache.errors import CanonicalError, ConfigError
-from stampcache.model import (
-    Answer,
-    Evidence,
-    Hit,
-    Level,
-    Reason,
-    Request,
-    Saved,
-    Scope,
-    Seam,
-    Settings,
-    Stamps,
-    Usage,
-)
+from stampcache.model import Answer, Evidence, Level, Reason, Scope, Stamps, Usage
+from stampcache.outcome import Hit, Saved
+from stampcache.request import Request, Seam, Settings
 from stampcache.testing.contract import make_entry
 
 

@@ -4,19 +4,11 @@ import json
 
 import msgspec
 
+from stampcache.adapters.reporting import fields
 from stampcache.explain import Explanation
-from stampcache.model import (
-    Answer,
-    Check,
-    Hit,
-    Level,
-    Miss,
-    Reason,
-    Request,
-    Stale,
-    Usage,
-)
-from stampcache.reporting import fields
+from stampcache.model import Answer, Level, Reason, Usage
+from stampcache.outcome import Check, Hit, Miss, Stale
+from stampcache.request import Request
 from stampcache.testing.contract import make_entry
 
 ENTRY = msgspec.structs.replace(

@@ -6,17 +6,8 @@ import msgspec
 import pytest
 
 from stampcache import telemetry
-from stampcache.model import (
-    Answer,
-    Hit,
-    Level,
-    Miss,
-    Reason,
-    Refused,
-    Stale,
-    Stored,
-    Usage,
-)
+from stampcache.model import Answer, Level, Reason, Usage
+from stampcache.outcome import Hit, Miss, Refused, Stale, Stored
 from stampcache.telemetry import Counters, summarize
 from stampcache.testing.contract import in_threads, make_entry
 

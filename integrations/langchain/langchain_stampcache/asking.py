@@ -12,7 +12,7 @@ from langchain_stampcache import prompt as prompts
 from langchain_stampcache.fingerprint import Fingerprint
 from langchain_stampcache.retrieving import Retrieving
 from stampcache import ConfigError, Evidence, Request, Settings, Stamps, canonical
-from stampcache.errors import CanonicalError
+from stampcache.adapters import CanonicalError
 
 Grounding: TypeAlias = Literal["recheck", "none"]
 HISTORY_KEYS = frozenset({"chat_history", "history", "messages"})

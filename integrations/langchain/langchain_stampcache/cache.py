@@ -1,7 +1,7 @@
 """`StampCache`: the cache that LangChain asks before each call of a model."""
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Self
+from typing import Self, TypeVar
 
 from langchain_core.caches import RETURN_VAL_TYPE, BaseCache
 from langchain_core.outputs import ChatGeneration, Generation
@@ -17,6 +17,7 @@ from stampcache import (
     AsyncCache,
     Cache,
     Calibration,
+    ConfigError,
     Miss,
     Outcome,
     Reason,
@@ -26,14 +27,18 @@ from stampcache import (
     canonical,
     open_cache,
 )
-from stampcache.core import Tenants
-from stampcache.decide import DAY_S
-from stampcache.errors import CanonicalError, ConfigError
-from stampcache.front import Found, Front
-from stampcache.opening import CAPACITY
-from stampcache.reporting import fields
-from stampcache.steps import Done, Flow, arun, run
+from stampcache.adapters import (
+    CAPACITY,
+    LIFETIME_S,
+    CanonicalError,
+    Flow,
+    Found,
+    Front,
+    Tenants,
+    fields,
+)
 
+Done = TypeVar("Done")
 Question = Callable[[str], str | None]
 
 
@@ -58,7 +63,7 @@ class StampCache(BaseCache):
         tenants: Tenants = "optional",
         stamps: Stamps | None = None,
         capacity: int = CAPACITY,
-        ttl_s: float | None = 7 * DAY_S,
+        ttl_s: float | None = LIFETIME_S,
         question: Question | None = None,
     ) -> None:
         """Open a cache, or stand on one.
@@ -88,7 +93,7 @@ class StampCache(BaseCache):
             )
         else:
             given = (embedder, calibration, tenants, capacity, ttl_s)
-            if given != (None, None, "optional", CAPACITY, 7 * DAY_S):
+            if given != (None, None, "optional", CAPACITY, LIFETIME_S):
                 raise ConfigError(
                     "embedder=, calibration=, tenants=, capacity= and ttl_s= belong to a cache that"
                     " is opened here; give them to the open_cache(...) that made this one."
@@ -106,11 +111,11 @@ class StampCache(BaseCache):
 
     def lookup(self, prompt: str, llm_string: str) -> RETURN_VAL_TYPE | None:
         """Return the generations of an equal call, as the caller's own copy, or ``None``."""
-        return run(self._guarded(self._lookup(prompt, llm_string), "lookup"))
+        return self._front.run(self._guarded(self._lookup(prompt, llm_string), "lookup"))
 
     def update(self, prompt: str, llm_string: str, return_val: RETURN_VAL_TYPE) -> None:
         """Keep the generations of a call, unless they must not be served again."""
-        run(self._guarded(self._update(prompt, llm_string, return_val), "update"))
+        self._front.run(self._guarded(self._update(prompt, llm_string, return_val), "update"))
 
     def clear(self, **kwargs: object) -> None:  # noqa: ARG002 - the framework's signature
         """Delete the entries of the scope in force, and nothing else. Keywords are ignored.
@@ -123,11 +128,13 @@ class StampCache(BaseCache):
 
     async def alookup(self, prompt: str, llm_string: str) -> RETURN_VAL_TYPE | None:
         """See `lookup`; nothing blocks the event loop."""
-        return await arun(self._guarded(self._lookup(prompt, llm_string), "lookup"))
+        return await self._front.arun(self._guarded(self._lookup(prompt, llm_string), "lookup"))
 
     async def aupdate(self, prompt: str, llm_string: str, return_val: RETURN_VAL_TYPE) -> None:
         """See `update`; nothing blocks the event loop."""
-        await arun(self._guarded(self._update(prompt, llm_string, return_val), "update"))
+        await self._front.arun(
+            self._guarded(self._update(prompt, llm_string, return_val), "update")
+        )
 
     async def aclear(self, **kwargs: object) -> None:  # noqa: ARG002 - see clear
         """See `clear`."""
@@ -175,7 +182,11 @@ class StampCache(BaseCache):
         request = self._request(prompt, llm_string)
         if request is None:
             return None
-        found = yield from self._front.look(request, read=_read)
+        ask = self._front.ask(request)
+        if isinstance(ask, Miss):
+            self._front.bypassed(ask)
+            return None
+        found = yield from self._front.look(ask, read=_read)
         if isinstance(found, Found):
             return found.output
         self._pending.put(prompt, llm_string, request, found)
@@ -195,7 +206,7 @@ class StampCache(BaseCache):
         try:
             return (yield from flow)
         except Exception as error:
-            if core.setup.rules.strict and isinstance(error, StampCacheError):
+            if core.strict and isinstance(error, StampCacheError):
                 raise
             core.counters.note(f"adapter.{what}", error)
         return None

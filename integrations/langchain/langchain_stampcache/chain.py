@@ -12,8 +12,7 @@ from langchain_stampcache.retrieving import Retriever, Retrieving
 from langchain_stampcache.serving import Parts, Serving
 from langchain_stampcache.turn import Turn
 from stampcache import AsyncCache, Cache, ConfigError, Stamps
-from stampcache.explain import Explanation
-from stampcache.steps import arun, run
+from stampcache.adapters import Explanation
 
 Output: TypeAlias = dict[str, Any]
 
@@ -126,7 +125,7 @@ class CachedChain(Runnable[dict[str, Any], dict[str, Any]]):
             run_manager: CallbackManagerForChainRun,  # noqa: ARG001 - how the framework calls it
             config: RunnableConfig,
         ) -> Output:
-            return run(self._serving.serve(Turn(inputs, config)))
+            return self._serving.front.run(self._serving.serve(Turn(inputs, config)))
 
         return self._call_with_config(call, input, config)
 
@@ -144,7 +143,7 @@ class CachedChain(Runnable[dict[str, Any], dict[str, Any]]):
             run_manager: AsyncCallbackManagerForChainRun,  # noqa: ARG001 - as above
             config: RunnableConfig,
         ) -> Output:
-            return await arun(self._serving.serve(Turn(inputs, config)))
+            return await self._serving.front.arun(self._serving.serve(Turn(inputs, config)))
 
         return await self._acall_with_config(call, input, config)
 
@@ -153,11 +152,13 @@ class CachedChain(Runnable[dict[str, Any], dict[str, Any]]):
 
         It retrieves as `invoke` would; nothing is made, served or counted.
         """
-        return run(self._serving.explain(Turn(input, ensure_config(config))))
+        return self._serving.front.run(self._serving.explain(Turn(input, ensure_config(config))))
 
     async def aexplain(self, input: Output, config: RunnableConfig | None = None) -> Explanation:  # noqa: A002
         """See `explain`."""
-        return await arun(self._serving.explain(Turn(input, ensure_config(config))))
+        return await self._serving.front.arun(
+            self._serving.explain(Turn(input, ensure_config(config)))
+        )
 
 
 def _refuse(options: dict[str, Any]) -> None:

@@ -27,8 +27,7 @@ from langchain_stampcache.llm_string import (
     first_text,
 )
 from langchain_stampcache.schemas import name_of, schema_of
-from stampcache.errors import CanonicalError
-from stampcache.fingerprint import callable_identity
+from stampcache.adapters import CanonicalError, callable_identity
 
 MAX_DEPTH = 48
 # Parameters of models under the names that providers' classes give them; keyed wherever they exist.

@@ -17,7 +17,7 @@ from pydantic import BaseModel
 
 from langchain_stampcache.schemas import class_named, schema_named
 from stampcache import Seam, Settings, Stamps
-from stampcache.errors import CanonicalError
+from stampcache.adapters import CanonicalError
 
 STRINGS_KEPT = 512
 # What a model's serialised form carries besides its parameters: it watches the calls or paces them.

@@ -31,7 +31,8 @@ from msgspec import Struct
 from pydantic import BaseModel, ValidationError
 
 from langchain_stampcache.schemas import class_named, name_of
-from stampcache.errors import CanonicalError, CodecError
+from stampcache import CodecError
+from stampcache.adapters import CanonicalError
 
 GENERATIONS = "lc.generations.1"
 CHAIN = "lc.chain.1"

@@ -16,7 +16,7 @@ from typing import TypeAlias
 from msgspec import Struct
 
 from stampcache import Miss, Request, Scope, Stale
-from stampcache.scope import current_scope
+from stampcache.adapters import current_scope
 
 OUTCOMES_KEPT = 1_024
 Place: TypeAlias = tuple[str, int, Scope | None, bytes]

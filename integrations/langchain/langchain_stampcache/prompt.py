@@ -12,7 +12,7 @@ from langchain_core.load import dumpd
 from langchain_core.messages import BaseMessage
 from msgspec import Struct
 
-from stampcache.errors import CanonicalError
+from stampcache.adapters import CanonicalError
 
 # Fields of a message that no model is sent: who it is, what it cost, what a tool kept for the app.
 NOT_KEYED = frozenset({"id", "usage_metadata", "response_metadata", "artifact"})

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from langchain_core.messages import AIMessage, BaseMessage
 from langchain_core.outputs import ChatGeneration, Generation
 
-from stampcache.reporting import CacheFields
+from stampcache.adapters import CacheFields
 
 # Where providers keep counts of tokens in a reply's response_metadata.
 _COUNTS = frozenset({"token_usage", "usage", "usage_metadata", "prompt_eval_count", "eval_count"})

@@ -13,7 +13,7 @@ from langchain_stampcache.meter import Meter
 from langchain_stampcache.payload import ChainResult
 from langchain_stampcache.reports import reset
 from stampcache import Answer, Hit, Outcome, Usage
-from stampcache.reporting import CacheFields, fields, shared_fields
+from stampcache.adapters import CacheFields, fields, shared_fields
 
 Inputs = Mapping[str, Any]
 _RESERVED = frozenset({"input", "context", "answer", "cache"})

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from pydantic import BaseModel
 from pydantic.errors import PydanticUserError
 
-from stampcache.errors import CanonicalError
+from stampcache.adapters import CanonicalError
 
 
 def name_of(kind: type) -> str:

@@ -7,6 +7,7 @@ the answer chain goes to the caller unchanged, and nothing is stored.
 """
 
 import time
+from collections.abc import Sequence
 from typing import Any, TypeAlias
 
 from langchain_core.runnables import Runnable
@@ -18,12 +19,18 @@ from langchain_stampcache.results import Making, answer_of, output
 from langchain_stampcache.retrieving import Retrieving
 from langchain_stampcache.turn import Turn
 from stampcache import Answer, Evidence, Miss, Outcome, Reason, Request
-from stampcache.core import Core
-from stampcache.errors import CanonicalError
-from stampcache.explain import Explanation
-from stampcache.front import FlightKey, Front, Made, Recheck
-from stampcache.reporting import fields
-from stampcache.steps import Flow, Step
+from stampcache.adapters import (
+    Ask,
+    CanonicalError,
+    Core,
+    Explanation,
+    Flow,
+    Front,
+    Made,
+    Recheck,
+    Step,
+    fields,
+)
 
 Output: TypeAlias = dict[str, Any]
 
@@ -38,32 +45,24 @@ class Parts(Struct, frozen=True, kw_only=True):
     rechecked: bool
 
 
-class _Key(Struct, frozen=True):
-    """A request that takes part in the cache, and what makes two of them the same at one time."""
-
-    request: Request
-    flight: FlightKey
-
-
 class Serving:
     """One chain in front of one cache; safe for threads and tasks."""
 
     def __init__(self, core: Core, parts: Parts) -> None:
-        self._front = Front(core, kind="langchain.chain")
+        self.front = Front(core, kind="langchain.chain")
         self._parts = parts
 
     def serve(self, turn: Turn) -> Flow[Output]:
         """Answer one question."""
         yield from self._prepare(turn)
-        key = self._key(turn)
-        if isinstance(key, Miss):
-            self._front.bypassed(key)
+        ask = self._ask(turn)
+        if isinstance(ask, Miss):
+            self.front.bypassed(ask)
             making = yield from self._make(turn)
-            return output(turn.inputs, making.result, fields(key))
+            return output(turn.inputs, making.result, fields(ask))
         return (
-            yield from self._front.serve(
-                key.request,
-                key.flight,
+            yield from self.front.serve(
+                ask,
                 recheck=self._recheck(turn),
                 read=turn.copied,
                 make=lambda outcome: self._made(turn, outcome),
@@ -73,10 +72,10 @@ class Serving:
     def explain(self, turn: Turn) -> Flow[Explanation]:
         """Tell which check would decide about a question now; nothing is served, made or counted."""
         yield from self._prepare(turn)
-        key = self._key(turn)
-        if isinstance(key, Miss):
-            return Explanation(Request(question=turn.question), key)
-        return (yield from self._front.explain(key.request, self._recheck(turn)))
+        ask = self._ask(turn)
+        if isinstance(ask, Miss):
+            return Explanation(Request(question=turn.question), ask)
+        return (yield from self.front.explain(ask, self._recheck(turn)))
 
     # -- before the lookup -------------------------------------------------------------------------
 
@@ -84,31 +83,30 @@ class Serving:
         if self._parts.rechecked:
             turn.documents = yield from self._retrieve(turn, turn.question)
 
-    def _key(self, turn: Turn) -> _Key | Miss:
-        """Return the request that takes part in the cache, or the Miss of one that does not."""
+    def _ask(self, turn: Turn) -> Ask | Miss:
+        """Return what is asked of the cache, or the Miss of a question that bypasses it."""
         try:
             if self._parts.rechecked:
                 turn.evidence = evidence_of(turn.documents or (), corpus=self._parts.corpus)
         except CanonicalError as error:
             return Miss(reason=Reason.EVIDENCE_UNKNOWN, detail=str(error))
         except Exception as error:  # noqa: BLE001 - counted; the chain answers without the cache
-            self._front.failed("evidence", error)
+            self.front.failed("evidence", error)
             return Miss(reason=Reason.EVIDENCE_UNKNOWN, detail=str(error))
         try:
             request = self._parts.asking.request(turn.inputs, turn.config, turn.evidence)
         except CanonicalError as error:
             return Miss(reason=Reason.UNCACHEABLE, detail=str(error))
         except Exception as error:  # noqa: BLE001 - counted; the chain answers without the cache
-            self._front.failed("request", error)
+            self.front.failed("request", error)
             return Miss(reason=Reason.UNCACHEABLE, detail=str(error))
-        flight = self._front.flight(request, can_retrieve=self._parts.rechecked)
-        return flight if isinstance(flight, Miss) else _Key(request, flight)
+        return self.front.ask(request, can_retrieve=self._parts.rechecked)
 
     def _recheck(self, turn: Turn) -> Recheck | None:
         if not self._parts.rechecked:
             return None
 
-        def recheck(question: str) -> Flow[tuple[Evidence, ...]]:
+        def recheck(question: str) -> Flow[Sequence[Evidence]]:
             documents = yield from self._retrieve(turn, question)
             return evidence_of(documents, corpus=self._parts.corpus)
 
@@ -146,5 +144,5 @@ class Serving:
                 turn.evidence = evidence_of(turn.documents or (), corpus=self._parts.corpus)
             return answer_of(making)
         except Exception as error:  # noqa: BLE001 - counted; the answer is given, but not stored
-            self._front.failed("not_storable", error)
+            self.front.failed("not_storable", error)
             return None

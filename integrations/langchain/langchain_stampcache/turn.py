@@ -8,8 +8,7 @@ from langchain_core.runnables import RunnableConfig
 
 from langchain_stampcache.meter import Meter
 from langchain_stampcache.results import Making, copied, result_of
-from stampcache import Evidence, Hit, Level, Outcome
-from stampcache.model import Answer
+from stampcache import Answer, Evidence, Hit, Level, Outcome
 
 
 class Turn:

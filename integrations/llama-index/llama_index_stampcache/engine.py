@@ -16,9 +16,7 @@ from llama_index_stampcache.requests import Requests
 from llama_index_stampcache.serving import Serving
 from llama_index_stampcache.usage import listen
 from stampcache import AsyncCache, Cache, ConfigError, Stamps, open_cache
-from stampcache.errors import CanonicalError
-from stampcache.explain import Explanation
-from stampcache.steps import arun, run
+from stampcache.adapters import CanonicalError, Explanation
 
 _GROUNDINGS = ("recheck", "none")
 
@@ -116,11 +114,11 @@ class CachedQueryEngine(BaseQueryEngine):
 
         It retrieves as `query` would; nothing is made, served or counted.
         """
-        return run(self._serving.explain(QueryBundle(question)))
+        return self._serving.front.run(self._serving.explain(QueryBundle(question)))
 
     async def aexplain(self, question: str) -> Explanation:
         """See `explain`."""
-        return await arun(self._serving.explain(QueryBundle(question)))
+        return await self._serving.front.arun(self._serving.explain(QueryBundle(question)))
 
     def identity_parts(self) -> Mapping[str, object]:
         """Return what identifies this engine inside another one: what it would run on a miss."""
@@ -163,12 +161,14 @@ class CachedQueryEngine(BaseQueryEngine):
 
     def _query(self, query_bundle: QueryBundle) -> RESPONSE_TYPE:
         with self._event(query_bundle) as ended:
-            ended.append(run(self._serving.serve(query_bundle, aio=False)))
+            ended.append(self._serving.front.run(self._serving.serve(query_bundle, aio=False)))
         return ended[0]
 
     async def _aquery(self, query_bundle: QueryBundle) -> RESPONSE_TYPE:
         with self._event(query_bundle) as ended:
-            ended.append(await arun(self._serving.serve(query_bundle, aio=True)))
+            ended.append(
+                await self._serving.front.arun(self._serving.serve(query_bundle, aio=True))
+            )
         return ended[0]
 
     @contextmanager

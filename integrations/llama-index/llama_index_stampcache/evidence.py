@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from llama_index.core.schema import BaseNode, ImageNode, MetadataMode, Node, NodeWithScore
 
 from stampcache import Evidence
-from stampcache.errors import CanonicalError
+from stampcache.adapters import CanonicalError
 
 
 def evidence_of(

@@ -35,9 +35,7 @@ from msgspec.structs import replace
 from pydantic import BaseModel
 
 from stampcache import Settings, Stamps, canonical
-from stampcache.errors import CanonicalError
-from stampcache.fingerprint import callable_identity
-from stampcache.framework_embedders import name_of
+from stampcache.adapters import CanonicalError, callable_identity, name_of
 
 MAX_DEPTH = 24
 _NO_MATTER = frozenset({

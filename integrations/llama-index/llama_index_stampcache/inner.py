@@ -12,7 +12,7 @@ from llama_index.core.response_synthesizers import BaseSynthesizer
 from llama_index.core.schema import MetadataMode, NodeWithScore, QueryBundle
 from pydantic import BaseModel
 
-from stampcache.steps import Step
+from stampcache.adapters import Step
 
 _EMPTY = "Empty Response"
 

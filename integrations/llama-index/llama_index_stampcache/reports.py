@@ -11,7 +11,7 @@ from llama_index.core.base.response.schema import (
     StreamingResponse,
 )
 
-from stampcache.reporting import CacheFields
+from stampcache.adapters import CacheFields
 
 _KNOWN = frozenset({Response, PydanticResponse, StreamingResponse, AsyncStreamingResponse})
 

@@ -9,7 +9,7 @@ from llama_index_stampcache.evidence import evidence_of
 from llama_index_stampcache.fingerprint import Fingerprint
 from llama_index_stampcache.inner import Inner
 from stampcache import Evidence, Request
-from stampcache.errors import CanonicalError
+from stampcache.adapters import CanonicalError
 
 
 class Asked(Struct, frozen=True):

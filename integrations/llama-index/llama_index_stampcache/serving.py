@@ -25,18 +25,25 @@ from llama_index_stampcache.reports import reported
 from llama_index_stampcache.requests import Asked, Requests, asked_of
 from llama_index_stampcache.streaming import atee, tee
 from llama_index_stampcache.usage import Meter
-from stampcache import Answer, Evidence, Hit, Level, Miss, Outcome, Reason, Request
-from stampcache.core import Core
-from stampcache.errors import CanonicalError, CodecError
-from stampcache.explain import Explanation
-from stampcache.front import FlightKey, Front, Made, Recheck
-from stampcache.reporting import fields, shared_fields
-from stampcache.steps import Flow, Step
+from stampcache import Answer, CodecError, Evidence, Hit, Level, Miss, Outcome, Reason, Request
+from stampcache.adapters import (
+    Ask,
+    CanonicalError,
+    Core,
+    Explanation,
+    Flow,
+    Front,
+    Made,
+    Recheck,
+    Step,
+    fields,
+    shared_fields,
+)
 
 Result = TypeVar("Result")
 
 
-class _Ask(Struct, frozen=True, kw_only=True):
+class _Query(Struct, frozen=True, kw_only=True):
     """One query: what was asked, what was retrieved for it, and its request."""
 
     bundle: QueryBundle
@@ -50,7 +57,7 @@ class Serving:
 
     def __init__(self, inner: Inner, core: Core, requests: Requests, *, rechecked: bool) -> None:
         self._inner = inner
-        self._front = Front(core, kind="llama-index.query-engine")
+        self.front = Front(core, kind="llama-index.query-engine")
         self._requests = requests
         self._rechecked = rechecked
         self._in_two_steps = inner.in_two_steps
@@ -60,21 +67,18 @@ class Serving:
         asked = asked_of(bundle)  # before retrieving, which notes its embedding in the bundle
         nodes = yield from self._retrieved(bundle)
         request = self._request(asked, nodes)
-        key = self._key(request)
-        if isinstance(request, Miss) or isinstance(key, Miss):
-            bypass = request if isinstance(request, Miss) else key
-            assert isinstance(bypass, Miss)  # noqa: S101 - one of the two is
-            self._front.bypassed(bypass)
+        ask = self._ask(request)
+        if isinstance(ask, Miss):
+            self.front.bypassed(ask)
             response = yield from self._making(bundle, nodes)
-            return reported(response, fields(bypass))
-        ask = _Ask(bundle=bundle, nodes=nodes, request=request, aio=aio)
+            return reported(response, fields(ask))
+        query = _Query(bundle=bundle, nodes=nodes, request=ask.request, aio=aio)
         return (
-            yield from self._front.serve(
-                request,
-                key,
+            yield from self.front.serve(
+                ask,
                 recheck=self._recheck(),
-                read=lambda answer, outcome: self._read(ask, answer, outcome),
-                make=lambda outcome: self._make(ask, outcome),
+                read=lambda answer, outcome: self._read(query, answer, outcome),
+                make=lambda outcome: self._make(query, outcome),
             )
         )
 
@@ -82,10 +86,10 @@ class Serving:
         """Tell which check would decide about a query now; nothing is served, made or counted."""
         asked = asked_of(bundle)  # before retrieving, which notes its embedding in the bundle
         nodes = yield from self._retrieved(bundle)
-        request = self._request(asked, nodes)
-        if isinstance(request, Miss):
-            return Explanation(Request(question=bundle.query_str), request)
-        return (yield from self._front.explain(request, self._recheck()))
+        ask = self._ask(self._request(asked, nodes))
+        if isinstance(ask, Miss):
+            return Explanation(Request(question=bundle.query_str), ask)
+        return (yield from self.front.explain(ask, self._recheck()))
 
     # -- before the lookup -----------------------------------------------------------------------
 
@@ -100,25 +104,25 @@ class Serving:
         except CanonicalError as error:
             return Miss(reason=Reason.UNCACHEABLE, detail=str(error))
         except Exception as error:  # noqa: BLE001 - counted; the engine answers without the cache
-            self._front.failed("request", error)
+            self.front.failed("request", error)
             return Miss(reason=Reason.UNCACHEABLE, detail=str(error))
 
-    def _key(self, request: Request | Miss) -> FlightKey | Miss:
+    def _ask(self, request: Request | Miss) -> Ask | Miss:
         if isinstance(request, Miss):
             return request
-        return self._front.flight(request, can_retrieve=self._rechecked)
+        return self.front.ask(request, can_retrieve=self._rechecked)
 
     def _recheck(self) -> Recheck | None:
         if not self._rechecked:
             return None
 
-        def recheck(question: str) -> Flow[tuple[Evidence, ...]]:
+        def recheck(question: str) -> Flow[Sequence[Evidence]]:
             nodes = yield from self._inner.retrieve(QueryBundle(question))
             return self._requests.evidence(nodes)
 
         return recheck
 
-    def _read(self, ask: _Ask, answer: Answer, outcome: Outcome) -> RESPONSE_TYPE:
+    def _read(self, query: _Query, answer: Answer, outcome: Outcome) -> RESPONSE_TYPE:
         """Make a response from a stored answer.
 
         Raises:
@@ -130,9 +134,9 @@ class Serving:
         try:
             response = payloads.respond(
                 payloads.decode(answer.payload),
-                retrieved=None if by_meaning else ask.nodes,
+                retrieved=None if by_meaning else query.nodes,
                 output_cls=self._inner.output_cls,
-                aio=ask.aio,
+                aio=query.aio,
             )
         except PayloadError as error:
             raise CodecError(str(error)) from error
@@ -147,27 +151,27 @@ class Serving:
             return self._inner.query(bundle)
         return self._inner.synthesize(bundle, nodes)
 
-    def _make(self, ask: _Ask, outcome: Outcome) -> Flow[Made[RESPONSE_TYPE]]:
+    def _make(self, query: _Query, outcome: Outcome) -> Flow[Made[RESPONSE_TYPE]]:
         meter = Meter()
-        nodes = ask.nodes
+        nodes = query.nodes
         if nodes is None and self._in_two_steps:
-            nodes = yield from _metered(self._inner.retrieve(ask.bundle), meter)
-        response = yield from _metered(self._making(ask.bundle, nodes), meter)
+            nodes = yield from _metered(self._inner.retrieve(query.bundle), meter)
+        response = yield from _metered(self._making(query.bundle, nodes), meter)
         report = fields(outcome)
         draft = self._drafted(response, nodes)
         if draft is None:
-            self._front.core.counters.event("adapter.not_storable")
+            self.front.core.counters.event("adapter.not_storable")
             return Made(output=reported(response, report), answer=None)
         evidence = self._evidence(response.source_nodes or None if nodes is None else nodes)
 
         def ended(chunks: list[str]) -> Flow[None]:
             if all(isinstance(chunk, str) for chunk in chunks):
                 answer = self._answer(payloads.with_chunks(draft, chunks), meter)
-                yield from self._front.update(
-                    ask.request, answer, outcome=outcome, evidence=evidence
+                yield from self.front.update(
+                    query.request, answer, outcome=outcome, evidence=evidence
                 )
 
-        teed = _teed(response, meter, ended)
+        teed = self._teed(response, meter, ended)
         if teed is not None:
             return Made(output=reported(teed, report), answer=None)
         answer = self._answer(draft, meter)
@@ -179,7 +183,7 @@ class Serving:
         try:
             return payloads.draft(response, nodes, self._inner.output_cls)
         except Exception as error:  # noqa: BLE001 - counted; the answer is given, but not stored
-            self._front.failed("draft", error)
+            self.front.failed("draft", error)
             return None
 
     def _evidence(self, nodes: Sequence[NodeWithScore] | None) -> tuple[Evidence, ...] | None:
@@ -200,18 +204,17 @@ class Serving:
             latency_s=meter.elapsed_s,
         )
 
-
-def _teed(
-    response: RESPONSE_TYPE, meter: Meter, ended: Callable[[list[str]], Flow[None]]
-) -> RESPONSE_TYPE | None:
-    """Return a stream that tells when it was read to its end; ``None`` for what is no stream."""
-    if isinstance(response, StreamingResponse):
-        stream = tee(response.response_gen, meter, ended)
-        return dataclasses.replace(response, response_gen=stream)
-    if isinstance(response, AsyncStreamingResponse):
-        astream = atee(response.response_gen, meter, ended)
-        return dataclasses.replace(response, response_gen=astream)
-    return None
+    def _teed(
+        self, response: RESPONSE_TYPE, meter: Meter, ended: Callable[[list[str]], Flow[None]]
+    ) -> RESPONSE_TYPE | None:
+        """Return a stream that tells when it was read to its end; ``None`` for what is no stream."""
+        if isinstance(response, StreamingResponse):
+            stream = tee(response.response_gen, meter, lambda told: self.front.run(ended(told)))
+            return dataclasses.replace(response, response_gen=stream)
+        if isinstance(response, AsyncStreamingResponse):
+            astream = atee(response.response_gen, meter, lambda told: self.front.arun(ended(told)))
+            return dataclasses.replace(response, response_gen=astream)
+        return None
 
 
 def _metered(step: Step[Result], meter: Meter) -> Step[Result]:

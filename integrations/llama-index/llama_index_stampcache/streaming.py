@@ -1,15 +1,15 @@
 """Streams that are handed on and taken down; only one that ran to its end is complete."""
 
 import enum
-from collections.abc import AsyncGenerator, Callable, Generator
+from collections.abc import AsyncGenerator, Awaitable, Callable, Generator
 from typing import TypeAlias
 
 from llama_index.core.types import TokenAsyncGen, TokenGen
 
 from llama_index_stampcache.usage import Meter
-from stampcache.steps import Flow, arun, run
 
-Ended: TypeAlias = Callable[[list[str]], Flow[None]]
+Ended: TypeAlias = Callable[[list[str]], None]
+EndedAsync: TypeAlias = Callable[[list[str]], Awaitable[None]]
 
 
 class _End(enum.Enum):
@@ -35,10 +35,10 @@ def tee(inner: TokenGen, meter: Meter, ended: Ended) -> Generator[str, None, Non
     finally:
         if isinstance(inner, Generator):
             inner.close()
-    run(ended(taken))
+    ended(taken)
 
 
-async def atee(inner: TokenAsyncGen, meter: Meter, ended: Ended) -> AsyncGenerator[str, None]:
+async def atee(inner: TokenAsyncGen, meter: Meter, ended: EndedAsync) -> AsyncGenerator[str, None]:
     """Do the same for an async stream."""
     taken: list[str] = []
     steps = aiter(inner)
@@ -56,4 +56,4 @@ async def atee(inner: TokenAsyncGen, meter: Meter, ended: Ended) -> AsyncGenerat
     finally:
         if isinstance(inner, AsyncGenerator):
             await inner.aclose()
-    await arun(ended(taken))
+    await ended(taken)

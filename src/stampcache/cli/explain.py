@@ -31,7 +31,9 @@ from stampcache.cli.screen import screen
 from stampcache.cli.target import existing_file, existing_store, secret_of
 from stampcache.errors import EmbedderError
 from stampcache.explain import Explanation
-from stampcache.model import Hit, Identity, Outcome, Request, Vector
+from stampcache.model import Identity, Vector
+from stampcache.outcome import Hit, Outcome
+from stampcache.request import Request
 from stampcache.stores.sqlite_survey import SqliteSurvey, survey
 
 _NEIGHBOURS = 8
@@ -106,7 +108,7 @@ def _around(cache: Cache, path: Path, explanation: Explanation) -> Surroundings:
             all_entries=sum(one.entries for one in seen.stamps()),
             stamps=seen.stamps(where.scope),
             neighbours=neighbours,
-            compared=cache.core.setup.embedder is not None,
+            compared=cache.core.parts.embedding is not None,
             problem=problem,
             twins=tuple(islice(_twins(seen, where, request.question), _TWINS)),
         )
@@ -126,11 +128,12 @@ def _identity(outcome: Outcome) -> Identity | None:
 
 
 def _vector(cache: Cache, explanation: Explanation) -> Vector | None:
-    if cache.core.setup.embedder is None or not explanation.request.question.strip():
+    embedding = cache.core.parts.embedding
+    if embedding is None or not explanation.request.question.strip():
         return None
     outcome = explanation.outcome
     carried = None if isinstance(outcome, Hit) else outcome.vector
-    return cache.core.embed(explanation.request.question).vector if carried is None else carried
+    return embedding.embed(explanation.request.question).vector if carried is None else carried
 
 
 def _neighbours(

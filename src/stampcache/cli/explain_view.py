@@ -11,7 +11,8 @@ from rich.tree import Tree
 
 from stampcache.cli.screen import one_line
 from stampcache.explain import Explanation
-from stampcache.model import Candidate, Entry, Hit, Outcome, Scope, Stale, Stamps
+from stampcache.model import Candidate, Entry, Scope, Stamps
+from stampcache.outcome import Hit, Outcome, Stale
 from stampcache.stores.sqlite_survey import StampCount
 
 _CHUNKS_SHOWN = 8

@@ -5,10 +5,10 @@ from typing import Protocol
 
 from msgspec import Struct
 
+from stampcache.adapters.reporting import CacheFields
 from stampcache.cache import Cache
 from stampcache.demo.endpoint import Endpoint
 from stampcache.ports import Embedder
-from stampcache.reporting import CacheFields
 
 
 class Reply(Struct, frozen=True):

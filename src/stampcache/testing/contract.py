@@ -10,16 +10,7 @@ import numpy as np
 import pytest
 
 from stampcache.errors import StoreError
-from stampcache.model import (
-    Answer,
-    Entry,
-    Evidence,
-    Identity,
-    Selector,
-    Signature,
-    Stamps,
-    Vector,
-)
+from stampcache.model import Answer, Entry, Evidence, Identity, Selector, Signature, Stamps, Vector
 from stampcache.ports import Store
 
 NOW = 1_764_430_000.0

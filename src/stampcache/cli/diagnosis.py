@@ -16,7 +16,7 @@ class Status(enum.Enum):
     SKIP = "skip"
 
 
-class Finding(Struct, frozen=True):
+class Diagnosis(Struct, frozen=True):
     """One line: what was checked, how it went, what was found, how to mend it."""
 
     check: str
@@ -25,26 +25,26 @@ class Finding(Struct, frozen=True):
     mend: str = ""
 
 
-def ok(check: str, found: str) -> Finding:
+def ok(check: str, found: str) -> Diagnosis:
     """Return a finding that all is well."""
-    return Finding(check, Status.OK, found)
+    return Diagnosis(check, Status.OK, found)
 
 
-def warn(check: str, found: str, mend: str) -> Finding:
+def warn(check: str, found: str, mend: str) -> Diagnosis:
     """Return a finding that works, but probably not as meant."""
-    return Finding(check, Status.WARN, found, mend)
+    return Diagnosis(check, Status.WARN, found, mend)
 
 
-def fail(check: str, found: str, mend: str) -> Finding:
+def fail(check: str, found: str, mend: str) -> Diagnosis:
     """Return a finding that does not work."""
-    return Finding(check, Status.FAIL, found, mend)
+    return Diagnosis(check, Status.FAIL, found, mend)
 
 
-def failed(check: str, error: StampCacheError) -> Finding:
+def failed(check: str, error: StampCacheError) -> Diagnosis:
     """Return a finding for an error, whose sentence says how to mend it."""
-    return Finding(check, Status.FAIL, str(error))
+    return Diagnosis(check, Status.FAIL, str(error))
 
 
-def skip(check: str, found: str, mend: str) -> Finding:
+def skip(check: str, found: str, mend: str) -> Diagnosis:
     """Return a finding that nothing was checked, and how to have it checked."""
-    return Finding(check, Status.SKIP, found, mend)
+    return Diagnosis(check, Status.SKIP, found, mend)

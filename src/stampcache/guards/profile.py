@@ -7,7 +7,7 @@ from decimal import Decimal
 
 from msgspec import Struct
 
-from stampcache import guard_words as tables
+from stampcache.guards import words as tables
 
 
 class Profile(Struct, frozen=True, kw_only=True):

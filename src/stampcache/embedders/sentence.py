@@ -14,10 +14,10 @@ from transformers.utils import logging as transformers_logging
 
 from stampcache import canonical
 from stampcache.calibration import MINILM
+from stampcache.embedders.frameworks import is_minilm
+from stampcache.embedders.scripts import check_english_script
 from stampcache.errors import ConfigError, WindowError
-from stampcache.framework_embedders import is_minilm
 from stampcache.model import Vector
-from stampcache.readable_script import check_english_script
 
 
 class SentenceEmbedder:

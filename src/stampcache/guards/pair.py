@@ -11,19 +11,8 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 
 from msgspec import Struct
 
-from stampcache import guard_words as tables
-from stampcache.guard_profile import Profile, fold, parts, profile
-
-__all__ = [
-    "Asked",
-    "Finding",
-    "Guard",
-    "Profile",
-    "compare",
-    "findings",
-    "profile",
-    "profile_entry",
-]
+from stampcache.guards import words as tables
+from stampcache.guards.profile import Profile, fold, parts, profile
 
 
 class Guard(enum.Enum):

@@ -17,9 +17,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from stampcache.calibration import MINILM
+from stampcache.embedders.scripts import check_english_script
 from stampcache.errors import WindowError
 from stampcache.model import Vector
-from stampcache.readable_script import check_english_script
 
 MINILM_DIMENSION = 384
 MINILM_WINDOW = 256

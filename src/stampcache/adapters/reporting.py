@@ -4,7 +4,8 @@ from typing import TypedDict
 
 import msgspec
 
-from stampcache.model import Answer, Hit, Outcome, Reason, Saved, saved_by
+from stampcache.model import Answer, Reason
+from stampcache.outcome import Hit, Outcome, Saved, saved_by
 
 
 class CacheFields(TypedDict):

@@ -1,27 +1,32 @@
 """The cache as an adapter stands behind it: written once for sync and async, and failing open.
 
-An adapter's path through the cache is a flow of steps (`stampcache.steps`). The verbs here are parts
-of such a flow: whatever fails in them is counted and logged, and the application goes on as if there
-were no cache (unless the cache is strict). What fails in the application itself never passes here.
+An adapter's path through the cache is a flow (`stampcache.effects`), whose IO of the framework are
+`Step` effects. The verbs here are parts of such a flow: whatever fails in them is counted and logged,
+and the application goes on as if there were no cache (unless the cache is strict). What fails in the
+application itself never passes here.
 """
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Callable, Sequence
 from typing import Generic, TypeAlias, TypeVar
 
 from msgspec import Struct
+from msgspec.structs import replace
 
-from stampcache.cache import AsyncCache, Cache
-from stampcache.core import Core, flight_key
+from stampcache import drivers
+from stampcache.core import Core
+from stampcache.effects import Flow, Step, answered
 from stampcache.errors import CodecError, ScopeError
 from stampcache.explain import Explanation
-from stampcache.model import Answer, Evidence, Hit, Miss, Outcome, Reason, Request, Stale
-from stampcache.steps import Flow, Step, arun, run
+from stampcache.flows import Ask
+from stampcache.intake import flight_key
+from stampcache.model import Answer, Evidence, Reason, Selector
+from stampcache.outcome import Hit, Miss, Outcome, Stale
+from stampcache.request import Request
 
 Done = TypeVar("Done")
 Result = TypeVar("Result")
 Output = TypeVar("Output")
-Recheck: TypeAlias = Callable[[str], Flow[tuple[Evidence, ...]]]
-FlightKey: TypeAlias = tuple[str, ...]
+Recheck: TypeAlias = Callable[[str], Flow[Sequence[Evidence]]]
 Read: TypeAlias = Callable[[Answer, Outcome], Output]
 
 
@@ -56,26 +61,28 @@ class Front:
     def __init__(self, core: Core, *, kind: str) -> None:
         self.core = core
         self._kind = kind
-        self._cache = Cache.on(core)
-        self._acache = AsyncCache.on(core)
 
-    def flight(self, request: Request, *, can_retrieve: bool) -> FlightKey | Miss:
-        """Return what equal requests share while they run, or the Miss of one that bypasses."""
+    def run(self, flow: Flow[Done]) -> Done:
+        """Drive a flow to its end on the calling thread."""
+        return drivers.run(flow, self.core.ports)
+
+    async def arun(self, flow: Flow[Done]) -> Done:
+        """Drive a flow to its end in the running task."""
+        return await drivers.arun(flow, self.core.async_ports)
+
+    def ask(self, request: Request, *, can_retrieve: bool = False) -> Ask | Miss:
+        """Return what a request asks of the cache, or the Miss of one that bypasses it."""
         try:
-            ask = self.core.ask(request, can_retrieve=can_retrieve, record=False)
+            return self.core.intake.ask(request, can_retrieve=can_retrieve)
         except ScopeError as error:
             return self._unscoped(error)
         except Exception as error:  # noqa: BLE001 - counted; the application runs without the cache
             self.failed("request", error)
             return Miss(reason=Reason.UNCACHEABLE, detail=str(error))
-        if isinstance(ask, Miss):
-            return ask
-        return (self._kind, *flight_key(ask.identity, request))
 
     def serve(
         self,
-        request: Request,
-        key: FlightKey,
+        ask: Ask,
         *,
         recheck: Recheck | None,
         read: Read[Output],
@@ -84,8 +91,7 @@ class Front:
         """Answer from the cache, else make and store; equal requests that run at once share it.
 
         Args:
-            request: what is asked.
-            key: what `flight` returned for it.
+            ask: what `ask` returned for the request.
             recheck: gives the evidence of a question now.
             read: returns the caller's own copy of a stored answer; raises `CodecError` where that
                 cannot be read.
@@ -94,17 +100,19 @@ class Front:
         own: list[Output] = []  # what this very caller was given
 
         def look_or_make() -> Flow[_Shared]:
-            found = yield from self.look(request, recheck=recheck, read=read)
+            found = yield from self.look(ask, recheck=recheck, read=read)
             if isinstance(found, Found):
                 own.append(found.output)
                 return _Shared(found.hit, found.hit.answer)
             made = yield from make(found)
             own.append(made.output)
             if made.answer is not None:
-                yield from self.update(request, made.answer, outcome=found, evidence=made.evidence)
+                yield from self.update(
+                    ask.request, made.answer, outcome=found, evidence=made.evidence
+                )
             return _Shared(found, made.answer)
 
-        shared = yield from self.shared(key, look_or_make)
+        shared = yield from self._shared(ask, look_or_make)
         if not own:
             own += self._copied(shared, read)
         if not own:
@@ -112,7 +120,7 @@ class Front:
         return own[-1]
 
     def look(
-        self, request: Request, *, read: Read[Output], recheck: Recheck | None = None
+        self, ask: Ask, *, read: Read[Output], recheck: Recheck | None = None
     ) -> Flow[Found[Output] | Miss | Stale]:
         """Look up and read; an entry that cannot be read is dropped, and no hit.
 
@@ -120,14 +128,14 @@ class Front:
         that finds another unreadable one there is no fence, so the answer will not be stored.
         """
         for _ in range(2):
-            outcome = yield from self.lookup(request, recheck)
+            outcome = yield from self._lookup(ask, recheck)
             if not isinstance(outcome, Hit):
                 return outcome
             try:
                 return Found(outcome, read(outcome.entry.answer, outcome))
             except CodecError as error:
                 unreadable = error
-            yield from self.drop(outcome, unreadable)
+            yield from self._drop(outcome, unreadable)
         return Miss(reason=Reason.CORRUPT, detail="the stored answer is unreadable")
 
     def _copied(self, shared: _Shared, read: Read[Output]) -> list[Output]:
@@ -142,21 +150,17 @@ class Front:
         self.followed(shared.outcome)
         return [copy]
 
-    def shared(self, key: FlightKey, lead: Callable[[], Flow[Done]]) -> Step[Done]:
-        """Run a flow once for all that ask for the same key meanwhile; its failure is shared too."""
-        flights = self.core.flights
+    def _shared(self, ask: Ask, lead: Callable[[], Flow[Done]]) -> Step[Done]:
+        """Run a flow once for all that ask the same meanwhile; its failure is shared too."""
+        key, flights = (self._kind, *flight_key(ask)), self.core.flights
         return Step(
-            sync=lambda: flights.run(key, lambda: run(lead())),
-            aio=lambda: flights.arun(key, lambda: arun(lead())),
+            sync=lambda: flights.run(key, lambda: self.run(lead())),
+            aio=lambda: flights.arun(key, lambda: self.arun(lead())),
         )
 
-    def lookup(self, request: Request, recheck: Recheck | None = None) -> Flow[Outcome]:
-        """Look up; ``recheck`` gives the evidence of a question now."""
-        step: Step[Outcome] = Step(
-            sync=lambda: self._cache.lookup(request, retrieve=_in_place(recheck)),
-            aio=lambda: self._acache.lookup(request, retrieve=_awaited(recheck)),
-        )
-        return (yield from self._guarded(step, "lookup"))
+    def _lookup(self, ask: Ask, recheck: Recheck | None) -> Flow[Outcome]:
+        now = replace(ask, now=self.core.intake.now())  # it may have waited for an equal request
+        return (yield from self._guarded(answered(self.core.lookup(now), recheck), "lookup"))
 
     def update(
         self,
@@ -167,27 +171,27 @@ class Front:
         evidence: Sequence[Evidence] | None = None,
     ) -> Flow[None]:
         """Store an answer, if it may be stored."""
-        step = Step(
-            sync=lambda: self._cache.update(request, answer, outcome=outcome, evidence=evidence),
-            aio=lambda: self._acache.update(request, answer, outcome=outcome, evidence=evidence),
-        )
-        yield from self._guarded(step, "update")
+        yield from self._guarded(self._updated(request, answer, outcome, evidence), "update")
 
-    def drop(self, hit: Hit, error: Exception) -> Flow[None]:
+    def _updated(
+        self,
+        request: Request,
+        answer: Answer,
+        outcome: Outcome | None,
+        evidence: Sequence[Evidence] | None,
+    ) -> Flow[object]:
+        return (yield from self.core.update(request, answer, outcome, evidence))
+
+    def _drop(self, hit: Hit, error: Exception) -> Flow[None]:
         """Delete an entry whose payload cannot be read, and count it."""
         self.core.counters.note("adapter.undecodable", error)
-        step = Step(
-            sync=lambda: self._cache.invalidate(entry=hit.entry_id),
-            aio=lambda: self._acache.invalidate(entry=hit.entry_id),
-        )
-        yield from self._guarded(step, "drop")
+        dropping = self.core.invalidate(Selector(entry=hit.entry_id))
+        yield from self._guarded(dropping, "drop")
 
-    def explain(self, request: Request, recheck: Recheck | None = None) -> Step[Explanation]:
+    def explain(self, ask: Ask, recheck: Recheck | None = None) -> Flow[Explanation]:
         """Tell which check would decide about a request now; here a failure is an error."""
-        return Step(
-            sync=lambda: self._cache.explain(request, retrieve=_in_place(recheck)),
-            aio=lambda: self._acache.explain(request, retrieve=_awaited(recheck)),
-        )
+        unrecorded = replace(ask, record=False)
+        return (yield from answered(self.core.explain(ask.request, unrecorded), recheck))
 
     def followed(self, outcome: Outcome) -> None:
         """Count a request that got what an equal one was just given."""
@@ -203,7 +207,7 @@ class Front:
 
     def failed(self, what: str, error: Exception) -> None:
         """Count and log a failure of the cache that the application does not see."""
-        if self.core.setup.rules.strict:
+        if self.core.strict:
             raise error
         self.core.counters.note(f"adapter.{what}", error)
 
@@ -211,22 +215,12 @@ class Front:
         self.core.counters.event("adapter.unscoped")
         return Miss(reason=Reason.UNSCOPED, detail=str(error))
 
-    def _guarded(self, step: Step[Result], what: str) -> Flow[Result | Miss]:
-        """Carry out a step; where it fails, count it and return a Miss."""
+    def _guarded(self, flow: Flow[Result], what: str) -> Flow[Result | Miss]:
+        """Run a part of the cache; where it fails, count it and return a Miss."""
         try:
-            return (yield from step)
+            return (yield from flow)
         except ScopeError as error:
             return self._unscoped(error)
         except Exception as error:  # noqa: BLE001 - counted; the application runs without the cache
             self.failed(what, error)
             return Miss(reason=Reason.STORE_ERROR, detail=f"the {what} failed")
-
-
-def _in_place(recheck: Recheck | None) -> Callable[[str], Sequence[Evidence]] | None:
-    return None if recheck is None else lambda question: run(recheck(question))
-
-
-def _awaited(
-    recheck: Recheck | None,
-) -> Callable[[str], Awaitable[Sequence[Evidence]]] | None:
-    return None if recheck is None else lambda question: arun(recheck(question))

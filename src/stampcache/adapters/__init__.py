@@ -1,0 +1,53 @@
+"""Everything that an adapter of a framework may use besides the public names of `stampcache`.
+
+An adapter turns calls of its framework into requests (`is_secret` and `callable_identity` say what of
+a setting is keyed), runs them through a `Front`, and reports the outcome with `fields`. What stands
+here is kept stable for adapters outside of this repository, too.
+"""
+
+from stampcache.adapters.fingerprint import callable_identity
+from stampcache.adapters.front import Found, Front, Made, Read, Recheck
+from stampcache.adapters.reporting import CacheFields, fields, shared_fields
+from stampcache.canonical import encode, value
+from stampcache.core import Core
+from stampcache.effects import Flow, Step
+from stampcache.embed import as_embedder
+from stampcache.embedders.frameworks import name_of
+from stampcache.errors import CanonicalError
+from stampcache.explain import Explanation
+from stampcache.flows import Ask
+from stampcache.intake import Tenants
+from stampcache.opening import CAPACITY, LIFETIME_S
+from stampcache.ports import Embedder
+from stampcache.scope import current_scope
+from stampcache.unkeyed import CALLING, is_secret, is_secret_header
+
+__all__ = [
+    "CALLING",
+    "CAPACITY",
+    "LIFETIME_S",
+    "Ask",
+    "CacheFields",
+    "CanonicalError",
+    "Core",
+    "Embedder",
+    "Explanation",
+    "Flow",
+    "Found",
+    "Front",
+    "Made",
+    "Read",
+    "Recheck",
+    "Step",
+    "Tenants",
+    "as_embedder",
+    "callable_identity",
+    "current_scope",
+    "encode",
+    "fields",
+    "is_secret",
+    "is_secret_header",
+    "name_of",
+    "shared_fields",
+    "value",
+]

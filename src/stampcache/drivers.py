@@ -1,0 +1,205 @@
+"""The two drivers: they carry out the effects of a flow on sync or on async ports (ADR 0002).
+
+Whatever a port raises is given a name under which flows know it; what fails in a `Step` is the
+application's own and keeps its name.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Any, TypeAlias, TypeVar
+
+from msgspec import Struct
+
+from stampcache.effects import (
+    Clear,
+    Effect,
+    Embed,
+    Fence,
+    Fetch,
+    Flow,
+    Invalidate,
+    Nearest,
+    Note,
+    Put,
+    ReportBad,
+    Retrieve,
+    Step,
+    Touch,
+    Verify,
+)
+from stampcache.errors import (
+    ConfigError,
+    EmbedderError,
+    RetrieverError,
+    StoreError,
+    VerifierError,
+)
+from stampcache.model import Evidence
+from stampcache.ports import AsyncStore, Embedded, Store, Verifier
+
+Done = TypeVar("Done")
+NoteError: TypeAlias = Callable[[str, Exception], None]
+
+
+class Ports(Struct, frozen=True, kw_only=True):
+    """What a sync driver performs effects on."""
+
+    store: Store
+    note: NoteError
+    embed: Callable[[str], Embedded] | None = None
+    verifier: Verifier | None = None
+    retrieve: Callable[[str], Sequence[Evidence]] | None = None
+
+
+class AsyncPorts(Struct, frozen=True, kw_only=True):
+    """What an async driver performs effects on."""
+
+    store: AsyncStore
+    note: NoteError
+    embed: Callable[[str], Awaitable[Embedded]] | None = None
+    verifier: Verifier | None = None
+    retrieve: Callable[[str], Awaitable[Sequence[Evidence]]] | None = None
+
+
+def run(flow: Flow[Done], ports: Ports) -> Done:
+    """Drive a flow to its outcome on sync ports."""
+    try:
+        effect = next(flow)
+        while True:
+            try:
+                answer = _perform(effect, ports)
+            except Exception as error:  # noqa: BLE001 - the flow decides what it means
+                effect = flow.throw(_translated(effect, error))
+            else:
+                effect = flow.send(answer)
+    except StopIteration as end:
+        done: Done = end.value
+        return done
+    finally:
+        flow.close()
+
+
+async def arun(flow: Flow[Done], ports: AsyncPorts) -> Done:
+    """Drive a flow to its outcome on async ports."""
+    try:
+        effect = next(flow)
+        while True:
+            try:
+                answer = await _aperform(effect, ports)
+            except Exception as error:  # noqa: BLE001 - the flow decides what it means
+                effect = flow.throw(_translated(effect, error))
+            else:
+                effect = flow.send(answer)
+    except StopIteration as end:
+        done: Done = end.value
+        return done
+    finally:
+        flow.close()
+
+
+def _perform(effect: Effect[Any], ports: Ports) -> object:
+    store = ports.store
+    match effect:
+        case Fetch():
+            return store.fetch(effect.partition, effect.key)
+        case Touch():
+            store.touch(effect.entry, effect.asked)
+            return None
+        case Step():
+            return effect.sync()
+        case Fence():
+            return store.sequence()
+        case Embed():
+            return _given(ports.embed, "embedder")(effect.question)
+        case Nearest():
+            return store.nearest(
+                effect.partition, effect.vector, effect.k, asked=effect.asked, now=effect.now
+            )
+        case Verify():
+            return float(_given(ports.verifier, "verifier").score(effect.asked, effect.stored))
+        case Retrieve():
+            return tuple(_given(ports.retrieve, "retriever")(effect.question))
+        case Put():
+            return store.put(effect.entry, effect.vector, effect.fence)
+        case Invalidate():
+            return store.invalidate(effect.selector)
+        case Clear():
+            return store.clear(effect.scope)
+        case ReportBad():
+            return store.report_bad(effect.entry_id)
+        case Note():
+            ports.note(effect.what, effect.error)
+            return None
+        case _:
+            raise _NoDriver(f"no driver for {type(effect).__name__}")
+
+
+async def _aperform(effect: Effect[Any], ports: AsyncPorts) -> object:
+    store = ports.store
+    match effect:
+        case Fetch():
+            return await store.fetch(effect.partition, effect.key)
+        case Touch():
+            await store.touch(effect.entry, effect.asked)
+            return None
+        case Step():
+            return await effect.aio()
+        case Fence():
+            return await store.sequence()
+        case Embed():
+            return await _given(ports.embed, "embedder")(effect.question)
+        case Nearest():
+            return await store.nearest(
+                effect.partition, effect.vector, effect.k, asked=effect.asked, now=effect.now
+            )
+        case Verify():
+            score = _given(ports.verifier, "verifier").score
+            return float(await asyncio.to_thread(score, effect.asked, effect.stored))
+        case Retrieve():
+            return tuple(await _given(ports.retrieve, "retriever")(effect.question))
+        case Put():
+            return await store.put(effect.entry, effect.vector, effect.fence)
+        case Invalidate():
+            return await store.invalidate(effect.selector)
+        case Clear():
+            return await store.clear(effect.scope)
+        case ReportBad():
+            return await store.report_bad(effect.entry_id)
+        case Note():
+            ports.note(effect.what, effect.error)
+            return None
+        case _:
+            raise _NoDriver(f"no driver for {type(effect).__name__}")
+
+
+Port = TypeVar("Port")
+
+
+class _NoDriver(AssertionError):
+    """A flow asks for what it was not given: a mistake of ours, never of a port."""
+
+
+def _given(port: Port | None, name: str) -> Port:
+    if port is None:
+        raise _NoDriver(f"the flow asked for a {name}, but none is configured")
+    return port
+
+
+def _translated(effect: Effect[Any], error: Exception) -> Exception:
+    """Give whatever a port raises a name under which flows know it."""
+    match effect:
+        case Step():
+            return error
+        case Embed():
+            known: tuple[type[Exception], ...] = (EmbedderError, StoreError, ConfigError)
+        case Verify():
+            known = (VerifierError,)
+        case Retrieve():
+            known = (RetrieverError,)
+        case _:
+            known = (StoreError,)
+    if isinstance(error, (_NoDriver, *known)):
+        return error
+    translated = known[0](f"{type(error).__name__}: {error}")
+    translated.__cause__ = error
+    return translated

@@ -1,0 +1,87 @@
+"""What `Cache` and `AsyncCache` are both made of: one core, opened from what a user passes."""
+
+from collections.abc import Mapping
+from typing import Self
+
+from stampcache.calibration import Calibration
+from stampcache.core import Core, SystemClock
+from stampcache.decide import MAX_ANSWER_BYTES, Rules
+from stampcache.errors import ConfigError
+from stampcache.intake import Tenants
+from stampcache.model import Scope, Selector, Stamps
+from stampcache.opening import CAPACITY, LIFETIME_S, Models, assemble, check
+from stampcache.ports import Clock, Store, Verifier
+from stampcache.stores.urls import open_store
+
+
+class Face:
+    """A cache in use; `Cache` and `AsyncCache` add the verbs."""
+
+    def __init__(
+        self,
+        store: Store | str,
+        *,
+        embedder: object = None,
+        calibration: Calibration | Mapping[str, object] | float | None = None,
+        verifier: Verifier | None = None,
+        tokenizer: object = None,
+        tenants: Tenants = "optional",
+        stamps: Stamps | None = None,
+        secret: bytes | str | None = None,
+        capacity: int = CAPACITY,
+        ttl_s: float | None = LIFETIME_S,
+        max_answer_bytes: int = MAX_ANSWER_BYTES,
+        flight_timeout_s: float = 120.0,
+        strict: bool = False,
+        clock: Clock | None = None,
+    ) -> None:
+        """Open a cache; `open_cache` tells what each argument means."""
+        rules = Rules(ttl_s=ttl_s, max_answer_bytes=max_answer_bytes, strict=strict)
+        check(tenants, rules, flight_timeout_s)
+        opened = open_store(store, capacity=capacity) if isinstance(store, str) else None
+        try:
+            self.core: Core = assemble(
+                opened or store,  # type: ignore[arg-type]  # an object where it is no URL
+                models=Models(embedder, calibration, verifier, tokenizer),
+                tenants=tenants,
+                stamps=stamps or Stamps(),
+                secret=secret,
+                rules=rules,
+                flight_timeout_s=flight_timeout_s,
+                clock=clock or SystemClock(),
+            )
+        except BaseException:
+            if opened is not None:
+                opened.close()
+            raise
+
+    @classmethod
+    def on(cls, core: Core) -> Self:
+        """Return a face of an existing core."""
+        face = cls.__new__(cls)
+        face.core = core
+        return face
+
+    def _selector(
+        self,
+        corpus: str | None,
+        source: str | None,
+        chunk: str | None,
+        entry: str | None,
+        stamps: Stamps | None,
+        scope: Scope | None,
+    ) -> Selector:
+        selector = Selector(
+            corpus=corpus,
+            source=source,
+            chunk=chunk,
+            entry=entry,
+            stamps=None if stamps == Stamps() else stamps,
+            scope=None if scope is None else self.core.intake.scope_digest(scope),
+        )
+        if selector == Selector():
+            raise ConfigError(
+                "invalidate() needs to know what changed: give corpus=, source=, chunk=, entry=,"
+                " stamps= or scope=; to empty a scope, use clear()."
+            )
+        return selector

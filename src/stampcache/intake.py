@@ -1,0 +1,213 @@
+"""From a request to the input of a flow: who asks, where its answers live, what time it is.
+
+Everything that a flow must not do itself is done here, once per call: the clock is read, the scope is
+taken from the context, the identity is digested, an entry id is drawn.
+"""
+
+import secrets
+from copy import deepcopy
+from functools import lru_cache
+from typing import Literal, TypeAlias
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from stampcache import canonical, identity
+from stampcache.decide import Rules
+from stampcache.errors import CanonicalError, ConfigError, ScopeError
+from stampcache.flows import Ask, Fill
+from stampcache.guards import profile_entry
+from stampcache.identity import Realm
+from stampcache.model import Answer, Evidence, Reason, Scope, Stamps
+from stampcache.outcome import Check, Hit, Miss, Outcome, Refused
+from stampcache.ports import Clock, Tokenizer
+from stampcache.request import Request, Settings
+from stampcache.scope import current_scope
+
+Tenants: TypeAlias = Literal["optional", "required"]
+_REALMS_KEPT = 4_096
+_PROFILES_KEPT = 4_096
+
+
+class Terms(Struct, frozen=True, kw_only=True):
+    """On what terms one cache takes requests."""
+
+    tenants: Tenants
+    stamps: Stamps
+    rules: Rules
+    clock: Clock
+    tokenizer: Tokenizer | None
+    verifier_threshold: float | None
+    master_secret: bytes
+
+
+class Intake:
+    """Turns requests into the inputs of flows; safe for threads and tasks."""
+
+    def __init__(self, terms: Terms) -> None:
+        self.terms = terms
+        self.now = terms.clock.now
+        self._realms: dict[tuple[Scope, str], Realm] = {}
+        self._seen_tenant = False
+        self._profile_stored = lru_cache(maxsize=_PROFILES_KEPT)(profile_entry)
+
+    def scope_of(self, given: Scope | None) -> Scope | None:
+        """Return who asks; ``None`` where the call must bypass the cache.
+
+        Raises:
+            ScopeError: the cache requires a tenant and the call has none.
+        """
+        scope = given if given is not None else current_scope()
+        named = scope is not None and scope.tenant not in ("", "default")
+        if self.terms.tenants == "required" and not named:
+            raise ScopeError(_NO_TENANT)
+        self._seen_tenant = self._seen_tenant or named
+        if scope is None or not scope.tenant:  # nobody said which tenant
+            if self._seen_tenant:
+                return None
+            scope = Scope() if scope is None else replace(scope, tenant="default")
+        return scope
+
+    def realm(self, scope: Scope, settings: Settings) -> Realm:
+        """Return the digests that all requests of this scope and these settings share."""
+        place = (scope, settings.digest)
+        known = self._realms.get(place)
+        if known is None:
+            terms = self.terms
+            known = identity.realm(terms.master_secret, scope, settings, terms.stamps)
+            if len(self._realms) >= _REALMS_KEPT:
+                self._realms.clear()
+            self._realms[place] = known
+        return known
+
+    def scope_digest(self, scope: Scope) -> str:
+        """Return the digest under which a store knows a scope."""
+        return self.realm(scope, Settings()).scope
+
+    def ask(
+        self,
+        request: Request,
+        *,
+        can_retrieve: bool,
+        record: bool = True,
+        scope: Scope | None = None,
+    ) -> Ask | Miss:
+        """Return the input of `flows.lookup`, or the Miss of a request that bypasses the cache.
+
+        ``scope`` is the one of an earlier call that this one continues, wherever it runs.
+        """
+        scope = scope if scope is not None else self.scope_of(request.scope)
+        if scope is None:
+            return _bypass(Reason.UNSCOPED, _UNSCOPED)
+        try:
+            where = self.realm(scope, request.runs)
+            address = identity.identify(request, where, self.terms.tokenizer)
+        except CanonicalError as error:
+            return _bypass(Reason.UNCACHEABLE, str(error))
+        return Ask(
+            request=request,
+            identity=address,
+            scope=scope,
+            rules=self.terms.rules,
+            now=self.now(),
+            can_retrieve=can_retrieve,
+            verifier_threshold=self.terms.verifier_threshold,
+            profile_stored=self._profile_stored,
+            record=record,
+        )
+
+    def fill(
+        self,
+        request: Request,
+        answer: Answer | str,
+        evidence: tuple[Evidence, ...] | None,
+        outcome: Outcome | None,
+    ) -> Fill | Miss:
+        """Return the input of `flows.update`, or the Miss of a request that bypasses the cache."""
+        before = None if isinstance(outcome, Hit) else outcome
+        if before is not None and before.identity is None:
+            return _bypass(before.reason, before.detail)
+        scope = before.scope if before is not None else None
+        asked = self.ask(request, can_retrieve=False, scope=scope)
+        if isinstance(asked, Miss):
+            return asked
+        if before is not None and asked.identity != before.identity:
+            raise ConfigError(
+                "outcome= belongs to another request; pass what lookup returned for this very one."
+            )
+        return Fill(
+            request=request,
+            identity=asked.identity,
+            answer=own(as_answer(answer)),
+            evidence=evidence if evidence is not None else request.evidence,
+            stamps=self.stamps_of(request.runs),
+            entry_id=secrets.token_hex(8),
+            rules=self.terms.rules,
+            now=self.now(),
+            outcome=before,
+        )
+
+    def stamps_of(self, settings: Settings) -> Stamps:
+        """Return all stamps that an entry of these settings carries."""
+        stamps = settings.stamps.over(self.terms.stamps)
+        return stamps.over(Stamps(model=settings.model))
+
+
+_NO_TENANT = (
+    'This cache requires a tenant (and "default" is none): run the call inside '
+    "`with stampcache.scope(tenant=...)`, or give the request a scope."
+)
+_UNSCOPED = (
+    "this cache has served named tenants, so a call without a scope is not cached; "
+    "run it inside `with stampcache.scope(tenant=...)`"
+)
+
+
+def _bypass(reason: Reason, detail: str) -> Miss:
+    return Miss(reason=reason, detail=detail, trace=(Check("identity", False, detail),))
+
+
+def refused(bypass: Miss) -> Refused:
+    """Return what an update of a bypassing request comes to."""
+    return Refused(bypass.reason, bypass.detail)
+
+
+def as_answer(made: Answer | str) -> Answer:
+    """Return an answer for what a user's function made; texts of a string subclass become plain.
+
+    Raises:
+        ConfigError: it is neither a text nor an answer with one.
+    """
+    if isinstance(made, str):
+        return Answer(text=str.__str__(made))
+    if not isinstance(made, Answer) or not isinstance(made.text, str):
+        raise ConfigError(f"An answer is a string or an Answer with a text, not {made!r}.")
+    return made if type(made.text) is str else replace(made, text=str.__str__(made.text))
+
+
+def own(answer: Answer) -> Answer:
+    """Return the answer with its mutable parts copied: what others hold of it may be changed."""
+    calls = answer.tool_calls
+    return replace(answer, tool_calls=deepcopy(calls)) if calls else answer
+
+
+def flight_key(ask: Ask) -> tuple[str, str, str]:
+    """Return what makes two concurrent requests the same: their address and their evidence."""
+    evidence = ask.request.evidence
+    cited = "" if evidence is None else _cited(evidence)
+    return (ask.identity.partition, ask.identity.key, cited)
+
+
+def _cited(evidence: tuple[Evidence, ...]) -> str:
+    """Tell evidence apart by its contents, and by its ids too, as contents may be unknown."""
+    parts = [
+        canonical.encode(part)
+        for chunk in evidence
+        for part in (chunk.digest, chunk.corpus, chunk.source, chunk.chunk)
+    ]
+    return canonical.digest([b"%d" % len(evidence), *parts], person=b"flight")
+
+
+def scope_part(asked: Ask | Fill | Miss) -> str:
+    """Return the scope digest under which a call is counted; empty for a bypass."""
+    return asked.identity.scope if asked.identity is not None else ""
