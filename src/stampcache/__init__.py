@@ -12,10 +12,12 @@ from stampcache.errors import (
     StoreError,
     VerifierError,
 )
+from stampcache.manifest import Manifest
 from stampcache.model import Answer, Entry, Evidence, Level, Reason, Scope, Signature, Stamps, Usage
 from stampcache.outcome import Hit, Miss, Outcome, Refused, Saved, Stale, Stored
 from stampcache.request import Request, Seam, Settings
 from stampcache.scope import scope
+from stampcache.ttl import Lifetime
 
 __version__ = "0.1.0"
 
@@ -32,6 +34,8 @@ __all__ = [
     "Hit",
     "JudgeError",
     "Level",
+    "Lifetime",
+    "Manifest",
     "Miss",
     "Outcome",
     "Reason",

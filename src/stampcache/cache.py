@@ -5,9 +5,11 @@ Both may stand on one core: ``cache.aio`` is the async face of the same cache.
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from pathlib import Path
 from types import TracebackType
 from typing import Self, TypeVar
 
+from msgspec import Struct
 from msgspec.structs import replace
 
 from stampcache import flows
@@ -18,16 +20,25 @@ from stampcache.effects import Flow
 from stampcache.explain import Explanation
 from stampcache.face import Face
 from stampcache.intake import Tenants, as_answer, flight_key, own
+from stampcache.manifest import Manifest
 from stampcache.model import Answer, Evidence, Scope, Stamps
 from stampcache.opening import CAPACITY, LIFETIME_S
-from stampcache.outcome import Hit, Miss, Outcome, Update
+from stampcache.outcome import Hit, Miss, Outcome, Stale, Update, is_late
 from stampcache.ports import Clock, Store, Verifier
 from stampcache.request import Request
 from stampcache.telemetry import Stats
+from stampcache.ttl import Lifetime
 
 Retrieve = Callable[[str], Sequence[Evidence]]
 AsyncRetrieve = Callable[[str], Awaitable[Sequence[Evidence]]]
 Done = TypeVar("Done")
+
+
+class _Given(Struct, frozen=True):
+    """What one making gives to all that waited; a late one to nobody but its own caller."""
+
+    answer: Answer
+    late: bool = False
 
 
 class Cache(Face):
@@ -43,7 +54,9 @@ class Cache(Face):
         """The async face of this same cache."""
         return AsyncCache.on(self.core)
 
-    def lookup(self, request: Request, *, retrieve: Retrieve | None = None) -> Outcome:
+    def lookup(
+        self, request: Request, *, retrieve: Retrieve | None = None, allow_stale: bool = False
+    ) -> Outcome:
         """Return a `Hit`, a `Stale` or a `Miss`, each with its reason.
 
         Args:
@@ -51,8 +64,12 @@ class Cache(Face):
                 question still retrieves the same chunks.
             retrieve: gives the evidence of any question now; with it a grounded request may also be
                 answered by meaning, after the entry's own question has been rechecked.
+            allow_stale: a stale answer to this very question is enough: it is returned as `Stale`,
+                with its reason, and nothing is embedded or compared.
         """
-        ask = self.core.intake.ask(request, can_retrieve=retrieve is not None)
+        ask = self.core.intake.ask(
+            request, can_retrieve=retrieve is not None, allow_stale=allow_stale
+        )
         return self._drive(self.core.lookup(ask), retrieve)
 
     def update(
@@ -80,31 +97,38 @@ class Cache(Face):
         make: Callable[[], Answer | str],
         *,
         retrieve: Retrieve | None = None,
+        allow_stale: bool = False,
     ) -> Answer:
         """Return the cached answer, else the one that ``make`` gives, which is then stored.
 
         Equal requests that run at once, in threads and tasks alike, share one making and its failure.
+        With ``allow_stale`` an answer that no longer holds is good enough, too.
         """
-        ask = self.core.intake.ask(request, can_retrieve=retrieve is not None)
+        ask = self.core.intake.ask(
+            request, can_retrieve=retrieve is not None, allow_stale=allow_stale
+        )
         if isinstance(ask, Miss):
             self.core.counters.outcome(ask, "")
             return as_answer(make())
 
         led: list[bool] = []
 
-        def look_or_make() -> Answer:
+        def look_or_make() -> _Given:
             led.append(True)
-            outcome = self._drive(self.core.lookup(ask), retrieve)
-            if isinstance(outcome, Hit):
-                return outcome.answer
+            outcome = self._drive(self.core.lookup_now(ask), retrieve)
+            if isinstance(outcome, Hit) or (allow_stale and isinstance(outcome, Stale)):
+                return _Given(outcome.answer)
             answer = as_answer(make())
-            self.update(request, answer, outcome=outcome)
-            return answer
+            done = self.update(request, answer, outcome=outcome)
+            return _Given(answer, late=is_late(done))
 
-        answer = self.core.flights.run(flight_key(ask), look_or_make)
+        key, flights = flight_key(ask), self.core.flights
+        given = flights.run(key, look_or_make)
+        while given.late and not led:  # it was made from what has changed since it was begun
+            given = flights.run(key, look_or_make)
         if not led:
             self.core.counters.followed(ask.identity.scope)
-        return own(answer)
+        return own(given.answer)
 
     def invalidate(
         self,
@@ -116,13 +140,22 @@ class Cache(Face):
         stamps: Stamps | None = None,
         scope: Scope | None = None,
     ) -> int:
-        """Delete all entries that match everything given, in all scopes; return how many went.
+        """Make all entries stale that match everything given, in all scopes; return how many.
 
+        They are never served again unless a caller allows stale answers; `purge` deletes them.
         Answers being made meanwhile from what was named will not be stored either. No tenant is
         needed: whoever ingests documents knows none.
 
+        Args:
+            corpus: the body of documents that changed; with ``source`` or ``chunk``, where they are.
+            source: a document that was added, changed or removed.
+            chunk: a chunk that was changed or removed.
+            entry: one entry, by its id.
+            stamps: a version that must not be served any more.
+            scope: exactly this scope.
+
         Raises:
-            StoreError: the store could not do it; the entries are still there.
+            StoreError: the store could not do it; the entries are still served.
         """
         selector = self._selector(corpus, source, chunk, entry, stamps, scope)
         return self._drive(self.core.invalidate(selector))
@@ -141,6 +174,10 @@ class Cache(Face):
         """
         ask = self.core.intake.ask(request, can_retrieve=retrieve is not None, record=False)
         return self._drive(self.core.explain(request, ask), retrieve)
+
+    def purge(self) -> int:
+        """Delete all entries, of all scopes, that are invalidated or expired; return how many."""
+        return self._drive(self.core.purge())
 
     def clear(self) -> int:
         """Delete the entries of the scope in force, and nothing else; return how many went."""
@@ -178,9 +215,17 @@ class AsyncCache(Face):
         """The sync face of this same cache."""
         return Cache.on(self.core)
 
-    async def lookup(self, request: Request, *, retrieve: AsyncRetrieve | None = None) -> Outcome:
+    async def lookup(
+        self,
+        request: Request,
+        *,
+        retrieve: AsyncRetrieve | None = None,
+        allow_stale: bool = False,
+    ) -> Outcome:
         """See `Cache.lookup`."""
-        ask = self.core.intake.ask(request, can_retrieve=retrieve is not None)
+        ask = self.core.intake.ask(
+            request, can_retrieve=retrieve is not None, allow_stale=allow_stale
+        )
         return await self._drive(self.core.lookup(ask), retrieve)
 
     async def update(
@@ -200,28 +245,34 @@ class AsyncCache(Face):
         make: Callable[[], Awaitable[Answer | str]],
         *,
         retrieve: AsyncRetrieve | None = None,
+        allow_stale: bool = False,
     ) -> Answer:
         """See `Cache.get_or_create`."""
-        ask = self.core.intake.ask(request, can_retrieve=retrieve is not None)
+        ask = self.core.intake.ask(
+            request, can_retrieve=retrieve is not None, allow_stale=allow_stale
+        )
         if isinstance(ask, Miss):
             self.core.counters.outcome(ask, "")
             return as_answer(await make())
 
         led: list[bool] = []
 
-        async def look_or_make() -> Answer:
+        async def look_or_make() -> _Given:
             led.append(True)
-            outcome = await self._drive(self.core.lookup(ask), retrieve)
-            if isinstance(outcome, Hit):
-                return outcome.answer
+            outcome = await self._drive(self.core.lookup_now(ask), retrieve)
+            if isinstance(outcome, Hit) or (allow_stale and isinstance(outcome, Stale)):
+                return _Given(outcome.answer)
             answer = as_answer(await make())
-            await self.update(request, answer, outcome=outcome)
-            return answer
+            done = await self.update(request, answer, outcome=outcome)
+            return _Given(answer, late=is_late(done))
 
-        answer = await self.core.flights.arun(flight_key(ask), look_or_make)
+        key, flights = flight_key(ask), self.core.flights
+        given = await flights.arun(key, look_or_make)
+        while given.late and not led:  # it was made from what has changed since it was begun
+            given = await flights.arun(key, look_or_make)
         if not led:
             self.core.counters.followed(ask.identity.scope)
-        return own(answer)
+        return own(given.answer)
 
     async def invalidate(
         self,
@@ -247,6 +298,10 @@ class AsyncCache(Face):
         """See `Cache.explain`."""
         ask = self.core.intake.ask(request, can_retrieve=retrieve is not None, record=False)
         return await self._drive(self.core.explain(request, ask), retrieve)
+
+    async def purge(self) -> int:
+        """See `Cache.purge`."""
+        return await self._drive(self.core.purge())
 
     async def clear(self) -> int:
         """See `Cache.clear`."""
@@ -285,9 +340,11 @@ def open_cache(
     tokenizer: object = None,
     tenants: Tenants = "optional",
     stamps: Stamps | None = None,
+    manifest: Manifest | str | Path | None = None,
     secret: bytes | str | None = None,
     capacity: int = CAPACITY,
     ttl_s: float | None = LIFETIME_S,
+    lifetimes: Mapping[str, Lifetime] | None = None,
     max_answer_bytes: int = MAX_ANSWER_BYTES,
     flight_timeout_s: float = 120.0,
     strict: bool = False,
@@ -308,9 +365,13 @@ def open_cache(
         tenants: ``"required"`` raises `ScopeError` where no tenant is in scope. ``"optional"`` serves
             the tenant ``default``, until another tenant is seen: then unscoped calls bypass the cache.
         stamps: versions that the cache cannot see, for all its entries.
+        manifest: what the index was made with: a `Manifest`, or the path of the file that ingestion
+            wrote; its tokenizer must be the one in use.
         secret: from which each tenant's key is derived; default: drawn once and kept in the store.
         capacity: a hard bound on the number of entries, for a store given by URL.
-        ttl_s: the longest life of an entry in seconds; ``None``: until it is invalidated.
+        ttl_s: the life of an answer of no stated kind in seconds; ``None``: until it is invalidated.
+        lifetimes: lifetimes by kind of data, besides and instead of those of `stampcache.ttl.KINDS`; a
+            request says its ``kind``.
         max_answer_bytes: larger answers are not stored.
         flight_timeout_s: how long an equal request waits for the one that is being made.
         strict: raise `StoreError`, `EmbedderError` and `VerifierError` instead of going on without the
@@ -328,9 +389,11 @@ def open_cache(
         tokenizer=tokenizer,
         tenants=tenants,
         stamps=stamps,
+        manifest=manifest,
         secret=secret,
         capacity=capacity,
         ttl_s=ttl_s,
+        lifetimes=lifetimes,
         max_answer_bytes=max_answer_bytes,
         flight_timeout_s=flight_timeout_s,
         strict=strict,

@@ -8,18 +8,19 @@ import time
 from collections.abc import Sequence
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from stampcache import flows
 from stampcache.drivers import AsyncPorts, Ports
 from stampcache.effects import Flow, Step
 from stampcache.embedding import QuestionEmbedder
-from stampcache.errors import StoreError
+from stampcache.errors import EmbedderError, StoreError
 from stampcache.explain import Explanation
 from stampcache.flows import Ask
 from stampcache.intake import Intake, Terms, refused, scope_part
 from stampcache.model import Answer, Evidence, Selector
 from stampcache.outcome import Miss, Outcome, Update
-from stampcache.ports import Store, Verifier
+from stampcache.ports import Embedded, Store, Verifier
 from stampcache.request import Request
 from stampcache.singleflight import Flights
 from stampcache.telemetry import Counters, Stats, summarize
@@ -59,13 +60,15 @@ class Core:
         self.ports = Ports(
             store=parts.store,
             note=self.counters.note,
-            embed=embedding.embed if embedding else None,
+            embed=self._embed if embedding else None,
+            suspect=self._suspect if embedding else None,
             verifier=parts.verifier,
         )
         self.async_ports = AsyncPorts(
             store=parts.store.aio(),
             note=self.counters.note,
-            embed=embedding.aembed if embedding else None,
+            embed=self._aembed if embedding else None,
+            suspect=self._suspect if embedding else None,
             verifier=parts.verifier,
         )
 
@@ -76,6 +79,10 @@ class Core:
 
     # -- verbs, as flows ---------------------------------------------------------------------------
 
+    def lookup_now(self, ask: Ask) -> Flow[Outcome]:
+        """Do the same as `lookup`, for one who may have waited for an equal request."""
+        return (yield from self.lookup(replace(ask, now=self.intake.now())))
+
     def lookup(self, ask: Ask | Miss) -> Flow[Outcome]:
         """Look up, and count what it came to."""
         outcome: Outcome = ask if isinstance(ask, Miss) else (yield from flows.lookup(ask))
@@ -85,7 +92,7 @@ class Core:
     def explain(self, request: Request, ask: Ask | Miss) -> Flow[Explanation]:
         """Look up without counting; whether it is recorded is said in the `Ask`."""
         outcome: Outcome = ask if isinstance(ask, Miss) else (yield from flows.lookup(ask))
-        return Explanation(request, outcome)
+        return Explanation(request, outcome, self.intake.now())
 
     def update(
         self,
@@ -110,6 +117,10 @@ class Core:
         """Invalidate what a change made untrue."""
         return (yield from flows.invalidate(selector))
 
+    def purge(self) -> Flow[int]:
+        """Delete whatever can no longer be served."""
+        return (yield from flows.purge(self.intake.now()))
+
     def clear(self) -> Flow[int]:
         """Delete the entries of the scope in force; none where the call has no scope."""
         scope = self.intake.scope_of(None)
@@ -117,6 +128,48 @@ class Core:
             self.counters.event("clear.unscoped")
             return 0
         return (yield from flows.clear(self.intake.scope_digest(scope)))
+
+    def _embed(self, question: str) -> Embedded:
+        embedding = self._embedding()
+        embedded = embedding.embed(question)
+        if not embedding.verified:
+            self._verify_late()
+        return embedded
+
+    async def _aembed(self, question: str) -> Embedded:
+        embedding = self._embedding()
+        embedded = await embedding.aembed(question)
+        if not embedding.verified:
+            await asyncio.to_thread(self._verify_late)
+        return embedded
+
+    def _verify_late(self) -> None:
+        """Look at an embedder that was down when the cache was opened.
+
+        Raises:
+            EmbedderError: it is not the one that made the vectors of the generation in use.
+        """
+        try:
+            changed = self._suspect()
+        except EmbedderError as error:  # it embeds questions, but no canary: known by name only
+            self.counters.note("canaries", error)
+            self._embedding().verified = True
+            return
+        if changed:
+            raise EmbedderError("The embedder changed under its name; it begins anew.")
+
+    def _embedding(self) -> QuestionEmbedder:
+        assert self.parts.embedding is not None
+        return self.parts.embedding
+
+    def _suspect(self) -> bool:
+        """Look at the embedder again; if it is another one, go on in a generation of its own."""
+        embedding = self._embedding()
+        self.counters.event("embedder.suspected")
+        changed = embedding.verify()
+        if changed:
+            self.intake.use_embedder(embedding.stamp)
+        return changed
 
     # -- counters and the end -----------------------------------------------------------------------
 

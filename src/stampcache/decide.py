@@ -5,17 +5,19 @@ here is soft and reported: is the entry still valid, is the candidate the same q
 answer be stored, for how long.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 
 from msgspec import Struct
 
 from stampcache import guards, signature, ttl
 from stampcache.calibration import Calibration
+from stampcache.errors import ConfigError
 from stampcache.model import Answer, Candidate, Entry, Evidence, Reason
 from stampcache.refusals import looks_refused
 from stampcache.request import Request, Seam
+from stampcache.ttl import Lifetime
 
-DAY_S = 86_400.0
 MAX_ANSWER_BYTES = 8 * 2**20
 _CUT_OFF = frozenset({"length", "max_tokens", "max_output_tokens", "model_length", "incomplete"})
 _REFUSALS = frozenset(
@@ -32,10 +34,24 @@ class Rules(Struct, frozen=True, kw_only=True):
     semantic: bool = False
     calibration: Calibration | None = None
     neighbours: int = 8
-    ttl_s: float | None = 7 * DAY_S
+    lifetimes: Mapping[str, Lifetime] = MappingProxyType({"": Lifetime(ttl_s=7 * ttl.DAY_S)})
     no_evidence_ttl_s: float = 300.0
     max_answer_bytes: int = MAX_ANSWER_BYTES
     strict: bool = False
+
+    def lifetime(self, kind: str) -> Lifetime:
+        """Return the lifetime of a kind of data.
+
+        Raises:
+            ConfigError: there is no such kind.
+        """
+        known = self.lifetimes.get(kind)
+        if known is None:
+            names = ", ".join(repr(name) for name in self.lifetimes if name)
+            raise ConfigError(
+                f"kind= is {kind!r}; this cache knows {names}. Give lifetimes= for others."
+            )
+        return known
 
 
 class Objection(Struct, frozen=True):
@@ -50,6 +66,10 @@ def validity(entry: Entry, evidence: Sequence[Evidence] | None, now: float) -> O
 
     ``evidence`` is what that question retrieves now; ``None`` where the caller does not recheck.
     """
+    if entry.invalidated:
+        return Objection(Reason.INVALIDATED, entry.invalidated)
+    if entry.created_at - now > ttl.SKEW_S:
+        return Objection(Reason.EXPIRED, f"made {entry.created_at - now:.0f} s after now")
     if ttl.expired(entry.expires_at, now):
         return Objection(Reason.EXPIRED, f"ended {now - (entry.expires_at or now):.0f} s ago")
     if evidence is None:
@@ -163,8 +183,22 @@ def _unstorable(answer: Answer, rules: Rules) -> Objection | None:
     return None
 
 
-def lifetime_s(evidence: Sequence[Evidence] | None, rules: Rules) -> float | None:
-    """Return how long an answer may live: one made from no evidence at all lives short (ADR 0008)."""
-    if evidence is not None and not evidence:
-        return min(rules.no_evidence_ttl_s, rules.ttl_s or rules.no_evidence_ttl_s)
-    return rules.ttl_s
+def lifetime(evidence: Sequence[Evidence] | None, kind: str, rules: Rules) -> Lifetime:
+    """Return how an answer may live: one made from no evidence at all lives short (ADR 0008).
+
+    Raises:
+        ConfigError: the kind of data is none that the cache knows.
+    """
+    known = rules.lifetime(kind)
+    if evidence is None or evidence:
+        return known
+    short = min(rules.no_evidence_ttl_s, known.ttl_s or rules.no_evidence_ttl_s)
+    return Lifetime(ttl_s=short, granularity_s=known.granularity_s)
+
+
+def renewal(entry: Entry, now: float, rules: Rules) -> float | None:
+    """Return until when this hit lets the entry live, where its lifetime slides (ADR 0008)."""
+    known = rules.lifetimes.get(entry.kind)
+    if known is None or known.cap_s is None or entry.expires_at is None or entry.evidence == ():
+        return None
+    return ttl.renewed(known, entry.created_at, entry.expires_at, now)

@@ -15,15 +15,20 @@ from stampcache.effects import (
     Effect,
     Embed,
     Fence,
+    Fenced,
     Fetch,
     Flow,
     Invalidate,
     Nearest,
     Note,
+    Purge,
     Put,
+    Remove,
+    Renew,
     ReportBad,
     Retrieve,
     Step,
+    Suspect,
     Touch,
     Verify,
 )
@@ -47,6 +52,7 @@ class Ports(Struct, frozen=True, kw_only=True):
     store: Store
     note: NoteError
     embed: Callable[[str], Embedded] | None = None
+    suspect: Callable[[], bool] | None = None
     verifier: Verifier | None = None
     retrieve: Callable[[str], Sequence[Evidence]] | None = None
 
@@ -57,6 +63,7 @@ class AsyncPorts(Struct, frozen=True, kw_only=True):
     store: AsyncStore
     note: NoteError
     embed: Callable[[str], Awaitable[Embedded]] | None = None
+    suspect: Callable[[], bool] | None = None
     verifier: Verifier | None = None
     retrieve: Callable[[str], Awaitable[Sequence[Evidence]]] | None = None
 
@@ -107,6 +114,15 @@ def _perform(effect: Effect[Any], ports: Ports) -> object:
             return None
         case Step():
             return effect.sync()
+        case Renew():
+            store.renew(effect.entry, effect.expires_at)
+            return None
+        case Remove():
+            return store.remove(effect.entry)
+        case Purge():
+            return store.purge(effect.now)
+        case Suspect():
+            return _given(ports.suspect, "embedder")()
         case Fence():
             return store.sequence()
         case Embed():
@@ -121,6 +137,8 @@ def _perform(effect: Effect[Any], ports: Ports) -> object:
             return tuple(_given(ports.retrieve, "retriever")(effect.question))
         case Put():
             return store.put(effect.entry, effect.vector, effect.fence)
+        case Fenced():
+            return store.fenced(effect.entry, effect.fence)
         case Invalidate():
             return store.invalidate(effect.selector)
         case Clear():
@@ -144,6 +162,15 @@ async def _aperform(effect: Effect[Any], ports: AsyncPorts) -> object:
             return None
         case Step():
             return await effect.aio()
+        case Renew():
+            await store.renew(effect.entry, effect.expires_at)
+            return None
+        case Remove():
+            return await store.remove(effect.entry)
+        case Purge():
+            return await store.purge(effect.now)
+        case Suspect():
+            return await asyncio.to_thread(_given(ports.suspect, "embedder"))
         case Fence():
             return await store.sequence()
         case Embed():
@@ -159,6 +186,8 @@ async def _aperform(effect: Effect[Any], ports: AsyncPorts) -> object:
             return tuple(await _given(ports.retrieve, "retriever")(effect.question))
         case Put():
             return await store.put(effect.entry, effect.vector, effect.fence)
+        case Fenced():
+            return await store.fenced(effect.entry, effect.fence)
         case Invalidate():
             return await store.invalidate(effect.selector)
         case Clear():
@@ -190,7 +219,7 @@ def _translated(effect: Effect[Any], error: Exception) -> Exception:
     match effect:
         case Step():
             return error
-        case Embed():
+        case Embed() | Suspect():
             known: tuple[type[Exception], ...] = (EmbedderError, StoreError, ConfigError)
         case Verify():
             known = (VerifierError,)

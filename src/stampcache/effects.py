@@ -41,6 +41,25 @@ class Touch(Effect[None], frozen=True):
     asked: str
 
 
+class Renew(Effect[None], frozen=True):
+    """Let an entry, whose lifetime slides, live until then."""
+
+    entry: Entry
+    expires_at: float
+
+
+class Remove(Effect[bool], frozen=True):
+    """Purge this very entry."""
+
+    entry: Entry
+
+
+class Purge(Effect[int], frozen=True):
+    """Delete whatever can no longer be served."""
+
+    now: float
+
+
 class Fence(Effect[int], frozen=True):
     """The fence: the sequence of the last change."""
 
@@ -49,6 +68,10 @@ class Embed(Effect[Embedded], frozen=True):
     """The vector of a question."""
 
     question: str
+
+
+class Suspect(Effect[bool], frozen=True):
+    """Find out whether the embedder is still the one that made the store's vectors."""
 
 
 class Nearest(Effect[Sequence[Candidate]], frozen=True):
@@ -82,8 +105,15 @@ class Put(Effect[Receipt], frozen=True):
     fence: int
 
 
+class Fenced(Effect[str], frozen=True):
+    """Which change after its fence touches an entry that will not be stored; empty: none."""
+
+    entry: Entry
+    fence: int
+
+
 class Invalidate(Effect[int], frozen=True):
-    """Delete what a change made untrue."""
+    """Mark what a change made stale."""
 
     selector: Selector
 

@@ -117,9 +117,14 @@ def embed_question(embedder: Embedder, text: str) -> Embedded:
         WindowError: the question is longer than the embedder reads.
         EmbedderError: the embedder failed, or answered no finite, non-zero vector of its dimension.
     """
+    return embed_texts(embedder, [text])[0]
+
+
+def embed_texts(embedder: Embedder, texts: Sequence[str]) -> Sequence[Embedded]:
+    """Return the same as `embed_question` for several texts, in one call of the embedder."""
     with _translated(embedder):
-        rows = embedder.embed([text])
-    return _checked(embedder, rows)
+        rows = embedder.embed(texts)
+    return _checked(embedder, rows, len(texts))
 
 
 async def aembed_question(embedder: Embedder, text: str) -> Embedded:
@@ -133,7 +138,7 @@ async def aembed_question(embedder: Embedder, text: str) -> Embedded:
             rows = await embedder.aembed(texts)
         else:
             rows = await asyncio.to_thread(embedder.embed, texts)
-    return _checked(embedder, rows)
+    return _checked(embedder, rows, 1)[0]
 
 
 @contextlib.contextmanager
@@ -148,8 +153,11 @@ def _translated(embedder: Embedder) -> Iterator[None]:
         ) from error
 
 
-def _checked(embedder: Embedder, rows: object) -> Embedded:
-    vector = _single_row(embedder, rows)
+def _checked(embedder: Embedder, rows: object, count: int) -> Sequence[Embedded]:
+    return [_embedded(embedder, vector) for vector in _rows(embedder, rows, count)]
+
+
+def _embedded(embedder: Embedder, vector: NDArray[np.float64]) -> Embedded:
     expected = dimension_of(embedder)
     if expected is not None and vector.shape != (expected,):
         raise EmbedderError(
@@ -164,18 +172,18 @@ def _checked(embedder: Embedder, rows: object) -> Embedded:
     return Embedded(unit, "" if abs(norm - 1.0) <= HIDDEN_NORM_TOLERANCE else f"{norm:.3f}")
 
 
-def _single_row(embedder: Embedder, rows: object) -> NDArray[np.float64]:
-    """Return the one row in double precision, so that squaring its components cannot overflow."""
+def _rows(embedder: Embedder, rows: object, count: int) -> NDArray[np.float64]:
+    """Return one row per text in double precision, so that squaring cannot overflow."""
     try:
         matrix = np.asarray(rows, dtype=np.float64)
     except (TypeError, ValueError) as error:
         raise EmbedderError(
             f"The embedder {embedder.name} answered no array of numbers ({error})."
         ) from error
-    if matrix.ndim != 2 or matrix.shape[0] != 1 or matrix.shape[1] == 0:
+    if matrix.ndim != 2 or matrix.shape[0] != count or matrix.shape[1] == 0:
+        asked = "one text" if count == 1 else f"{count} texts"
         raise EmbedderError(
-            f"The embedder {embedder.name} answered the shape {matrix.shape} to one text instead "
-            "of (1, dimension)."
+            f"The embedder {embedder.name} answered the shape {matrix.shape} to {asked} instead "
+            f"of ({count}, dimension)."
         )
-    row: NDArray[np.float64] = matrix[0]
-    return row
+    return matrix

@@ -1,25 +1,88 @@
-"""The embedder of one cache: questions in, checked vectors of the store's size out."""
+"""The embedder of one cache: questions in, checked vectors of one generation out (ADR 0015).
+
+An embedder can change under its name: other weights, another pooling, a provider's silent update. Its
+old vectors then lie in another space than its new ones. So a few fixed texts, the canaries, are
+embedded when a cache is opened and compared with what they were; if they differ, a new generation
+begins. The generation is part of the embedder's stamp, and so of the Partition: vectors of two
+generations are never compared, and the old ones come back if the old embedder does.
+"""
 
 import asyncio
+import base64
 import threading
+from collections.abc import Sequence
 
-from stampcache import canonical
-from stampcache.embed import aembed_question, embed_question
-from stampcache.errors import ConfigError
+import msgspec
+import numpy as np
+from msgspec import Struct
+
+from stampcache import canonical, signature
+from stampcache.embed import aembed_question, embed_question, embed_texts
+from stampcache.errors import ConfigError, EmbedderError
+from stampcache.model import Vector
 from stampcache.ports import Embedded, Embedder, Store
+
+CANARIES = (
+    "How many days of leave does a new employee have in the first year?",
+    "Reset the password of a locked account.",
+    "The invoice of 14 March was paid twice in euros.",
+)
+SAME_COSINE = 0.999
+"""Above it two vectors of one text are of one embedder: other hardware or precision stays above."""
+
+_MOST_GENERATIONS = 64
+
+
+class _Canary(Struct, frozen=True):
+    """What one canary was embedded to: the unit vector (float32, base64) and its norm."""
+
+    vector: str
+    norm: str
+
+    def matches(self, now: Embedded) -> bool:
+        then = np.frombuffer(base64.b64decode(self.vector), np.float32)
+        if len(then) != len(now.vector) or signature.norm_moved(self.norm, now.norm):
+            return False
+        return float(then @ now.vector) >= SAME_COSINE
 
 
 class QuestionEmbedder:
-    """Embeds the questions of one cache, and keeps vectors of another size out of its store."""
+    """Embeds the questions of one cache; safe for threads and tasks."""
 
     def __init__(self, embedder: Embedder, store: Store) -> None:
         self.embedder = embedder
+        self.generation = 1
+        self.verified = False
         self._store = store
         self._known_dimension: int | None = None
         self._lock = threading.Lock()
 
+    @property
+    def stamp(self) -> str:
+        """The embedder's name, with its generation from the second one on."""
+        name = self.embedder.name
+        return name if self.generation == 1 else f"{name}#{self.generation}"
+
+    def verify(self) -> bool:
+        """Embed the canaries and find the generation that they belong to; tell if it is another one.
+
+        Raises:
+            EmbedderError: they could not be embedded.
+            ConfigError: the store holds vectors of another size under this embedder's name.
+        """
+        seen = embed_texts(self.embedder, CANARIES)
+        for one in seen:
+            self.check_dimension(len(one.vector))
+        before, self.generation = self.generation, self._generation_of(seen)
+        self.verified = True
+        return self.generation != before
+
     def embed(self, question: str) -> Embedded:
-        """Return the vector of a question, having checked that its size is the store's."""
+        """Return the vector of a question, having checked that its size is the store's.
+
+        Raises:
+            EmbedderError: it could not be embedded, or its vector cannot be used.
+        """
         embedded = embed_question(self.embedder, canonical.text(question))
         self.check_dimension(len(embedded.vector))
         return embedded
@@ -49,3 +112,18 @@ class QuestionEmbedder:
                 f" its vectors of {known}: give the changed embedder another name, or open another"
                 " store. Nothing was lost."
             )
+
+    def _generation_of(self, seen: Sequence[Embedded]) -> int:
+        mine = msgspec.json.encode([_Canary(_packed(one.vector), one.norm) for one in seen])
+        for generation in range(1, _MOST_GENERATIONS):
+            fact = f"canaries:{self.embedder.name}#{generation}"
+            known = msgspec.json.decode(self._store.claim(fact, mine.decode()), type=list[_Canary])
+            if all(then.matches(now) for then, now in zip(known, seen, strict=True)):
+                return generation
+        raise EmbedderError(
+            f"The embedder {self.embedder.name!r} gives another vector for the same text each time."
+        )
+
+
+def _packed(vector: Vector) -> str:
+    return base64.b64encode(np.ascontiguousarray(vector, np.float32).tobytes()).decode()

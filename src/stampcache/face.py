@@ -1,6 +1,7 @@
 """What `Cache` and `AsyncCache` are both made of: one core, opened from what a user passes."""
 
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Self
 
 from stampcache.calibration import Calibration
@@ -8,10 +9,12 @@ from stampcache.core import Core, SystemClock
 from stampcache.decide import MAX_ANSWER_BYTES, Rules
 from stampcache.errors import ConfigError
 from stampcache.intake import Tenants
+from stampcache.manifest import Manifest, as_manifest
 from stampcache.model import Scope, Selector, Stamps
 from stampcache.opening import CAPACITY, LIFETIME_S, Models, assemble, check
 from stampcache.ports import Clock, Store, Verifier
 from stampcache.stores.urls import open_store
+from stampcache.ttl import KINDS, Lifetime
 
 
 class Face:
@@ -27,16 +30,23 @@ class Face:
         tokenizer: object = None,
         tenants: Tenants = "optional",
         stamps: Stamps | None = None,
+        manifest: Manifest | str | Path | None = None,
         secret: bytes | str | None = None,
         capacity: int = CAPACITY,
         ttl_s: float | None = LIFETIME_S,
+        lifetimes: Mapping[str, Lifetime] | None = None,
         max_answer_bytes: int = MAX_ANSWER_BYTES,
         flight_timeout_s: float = 120.0,
         strict: bool = False,
         clock: Clock | None = None,
     ) -> None:
         """Open a cache; `open_cache` tells what each argument means."""
-        rules = Rules(ttl_s=ttl_s, max_answer_bytes=max_answer_bytes, strict=strict)
+        rules = Rules(
+            lifetimes={**KINDS, **(lifetimes or {}), "": Lifetime(ttl_s=ttl_s)},
+            max_answer_bytes=max_answer_bytes,
+            strict=strict,
+        )
+        known, made = stamps or Stamps(), as_manifest(manifest)
         check(tenants, rules, flight_timeout_s)
         opened = open_store(store, capacity=capacity) if isinstance(store, str) else None
         try:
@@ -44,7 +54,7 @@ class Face:
                 opened or store,  # type: ignore[arg-type]  # an object where it is no URL
                 models=Models(embedder, calibration, verifier, tokenizer),
                 tenants=tenants,
-                stamps=stamps or Stamps(),
+                stamps=known if made is None else made.checked(known),
                 secret=secret,
                 rules=rules,
                 flight_timeout_s=flight_timeout_s,

@@ -16,14 +16,19 @@ from stampcache.effects import (
     Clear,
     Embed,
     Fence,
+    Fenced,
     Fetch,
     Flow,
     Invalidate,
     Nearest,
     Note,
+    Purge,
     Put,
+    Remove,
+    Renew,
     ReportBad,
     Retrieve,
+    Suspect,
     Touch,
     Verify,
 )
@@ -57,7 +62,10 @@ _EXACT_TRACE = (Check("exact key", True, "same tokens, still valid"),)
 
 
 class Ask(Struct, frozen=True, kw_only=True):
-    """One lookup. ``record`` is off for `explain`: then the entry is not counted as used."""
+    """One lookup. ``record`` is off for `explain`: then the entry is not counted as used.
+
+    With ``allow_stale`` a stale entry of this very question is enough: no other one is looked for.
+    """
 
     request: Request
     identity: Identity
@@ -68,6 +76,7 @@ class Ask(Struct, frozen=True, kw_only=True):
     verifier_threshold: float | None = None
     profile_stored: Callable[[str, str], Profile] = profile_entry
     record: bool = True
+    allow_stale: bool = False
 
 
 class Fill(Struct, frozen=True, kw_only=True):
@@ -146,7 +155,7 @@ def lookup(ask: Ask) -> Flow[Outcome]:
         invalid = decide.validity(entry, ask.request.evidence, ask.now)
         if invalid is None:
             if ask.record:
-                yield from _touch(ask, entry)
+                yield from _used(ask, entry)
             return Hit(
                 entry=entry,
                 level=Level.EXACT,
@@ -161,14 +170,28 @@ def lookup(ask: Ask) -> Flow[Outcome]:
     if entry is not None and invalid is not None:
         seen.stale, seen.finding = entry, invalid
     seen.reject("exact key", seen.finding, entry)
+    if ask.allow_stale and seen.stale is not None:
+        return (yield from _stale(ask, seen))
     return (yield from _by_meaning(ask, seen))
 
 
-def _touch(ask: Ask, entry: Entry) -> Flow[None]:
+def _used(ask: Ask, entry: Entry) -> Flow[None]:
+    """Note that the entry was served, and let it live longer where its lifetime slides."""
     try:
         yield from Touch(entry, ask.identity.key)
+        until = decide.renewal(entry, ask.now, ask.rules)
+        if until is not None:
+            yield from Renew(entry, until)
     except StoreError as error:
         yield from Note("touch", error)
+
+
+def _stale(ask: Ask, seen: _Seen) -> Flow[Outcome]:
+    try:
+        seen.fence = yield from Fence()
+    except StoreError as error:
+        return (yield from _unavailable(ask, Reason.STORE_ERROR, error))
+    return seen.outcome(ask)
 
 
 def _unavailable(ask: Ask, reason: Reason, error: StampCacheError) -> Flow[Miss]:
@@ -190,10 +213,13 @@ def _by_meaning(ask: Ask, seen: _Seen) -> Flow[Outcome]:
     try:
         seen.fence = yield from Fence()
         if gate is None:
-            seen.embedded = yield from Embed(ask.request.question)
+            embedded = yield from Embed(ask.request.question)
+            gate = yield from _betrayed(seen.stale, embedded)
+        if gate is None:
+            seen.embedded = embedded
             candidates = yield from Nearest(
                 ask.identity.partition,
-                seen.embedded.vector,
+                embedded.vector,
                 ask.rules.neighbours,
                 ask.identity.key,
                 ask.now,
@@ -213,6 +239,15 @@ def _by_meaning(ask: Ask, seen: _Seen) -> Flow[Outcome]:
     return (yield from _choose(ask, seen, others))
 
 
+def _betrayed(stale: Entry | None, embedded: Embedded) -> Flow[Objection | None]:
+    """Say that the embedder has changed under its name, if the norm of this question tells so."""
+    if stale is None or not signature.norm_moved(stale.signature.norm, embedded.norm):
+        return None
+    yield from Suspect()
+    norms = f"its norm was {stale.signature.norm} and is {embedded.norm}"
+    return Objection(Reason.EMBEDDER_CHANGED, f"{norms} for the same text")
+
+
 def _failed(ask: Ask, reason: Reason, error: StampCacheError) -> Flow[Objection]:
     if ask.rules.strict:
         raise error
@@ -227,7 +262,7 @@ def _choose(ask: Ask, seen: _Seen, candidates: Iterator[Candidate]) -> Flow[Outc
         finding = yield from _examine(ask, asked, candidate)
         if finding is None:
             if ask.record:
-                yield from _touch(ask, entry)
+                yield from _used(ask, entry)
             seen.checks.append(
                 Check("meaning", True, f"similarity {candidate.similarity:.4f}", entry.id)
             )
@@ -291,7 +326,7 @@ def update(fill: Fill) -> Flow[Update]:
     """Store an answer that may be stored, unless a source changed while it was made."""
     refusal = decide.admit(fill.answer, fill.request.runs.seam, fill.rules)
     if refusal is not None:
-        return Refused(refusal.reason, refusal.detail)
+        return (yield from _refused(fill, refusal))
     try:
         embedded = yield from _vector(fill)
         fence = fill.outcome.fence if fill.outcome is not None else (yield from Fence())
@@ -303,10 +338,23 @@ def update(fill: Fill) -> Flow[Update]:
         yield from Note("store_error", error)
         return Refused(Reason.STORE_ERROR, str(error))
     if not receipt.stored:
-        return Refused(
-            Reason.FENCED, "a source, stamp or scope of this answer was changed meanwhile"
-        )
+        return _late(receipt.change)
     return Stored(entry, receipt.evicted)
+
+
+def _refused(fill: Fill, refusal: Objection) -> Flow[Refused]:
+    """Say why it is not stored: whoever waits for this answer must know if it is late, above all."""
+    change = ""
+    if fill.outcome is not None:
+        try:
+            change = yield from Fenced(_entry(fill, None), fill.outcome.fence)
+        except StoreError as error:
+            yield from Note("store_error", error)
+    return _late(change) if change else Refused(refusal.reason, refusal.detail)
+
+
+def _late(change: str) -> Refused:
+    return Refused(Reason.FENCED, f"while it was made: {change}")
 
 
 def _vector(fill: Fill) -> Flow[Embedded | None]:
@@ -327,25 +375,42 @@ def _vector(fill: Fill) -> Flow[Embedded | None]:
 
 def _entry(fill: Fill, embedded: Embedded | None) -> Entry:
     evidence = fill.evidence
-    lifetime_s = decide.lifetime_s(evidence, fill.rules)
+    lifetime = decide.lifetime(evidence, fill.request.kind, fill.rules)
+    settings = fill.request.runs
     return Entry(
         id=fill.entry_id,
         identity=fill.identity,
         question=fill.request.question,
         answer=fill.answer,
         signature=signature.sign(
-            norm=embedded.norm if embedded else "", evidence=evidence, now=fill.now
+            norm=embedded.norm if embedded else "",
+            evidence=evidence,
+            now=fill.now,
+            granularity_s=lifetime.granularity_s,
         ),
         evidence=None if evidence is None else tuple(chunk.sealed() for chunk in evidence),
         stamps=fill.stamps,
         created_at=fill.now,
-        expires_at=ttl.expiry(fill.now, lifetime_s, fill.entry_id),
+        expires_at=ttl.expiry(fill.now, lifetime.ttl_s, fill.entry_id),
+        kind=fill.request.kind,
+        corpus=settings.corpus,
+        whole_corpus=settings.whole_corpus,
     )
 
 
 def invalidate(selector: Selector) -> Flow[int]:
-    """Delete every entry that a change made untrue; return how many went. Failure is an error."""
+    """Mark every entry that a change made stale; return how many it was. Failure is an error."""
     return (yield from Invalidate(selector))
+
+
+def remove(entry: Entry) -> Flow[bool]:
+    """Purge this very entry, not a newer one in its place. Failure is an error."""
+    return (yield from Remove(entry))
+
+
+def purge(now: float) -> Flow[int]:
+    """Delete what can no longer be served; return how many went. Failure is an error."""
+    return (yield from Purge(now))
 
 
 def clear(scope: str) -> Flow[int]:

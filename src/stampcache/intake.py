@@ -48,6 +48,7 @@ class Intake:
         self.terms = terms
         self.now = terms.clock.now
         self._realms: dict[tuple[Scope, str], Realm] = {}
+        self.stamps = terms.stamps
         self._seen_tenant = False
         self._profile_stored = lru_cache(maxsize=_PROFILES_KEPT)(profile_entry)
 
@@ -74,11 +75,16 @@ class Intake:
         known = self._realms.get(place)
         if known is None:
             terms = self.terms
-            known = identity.realm(terms.master_secret, scope, settings, terms.stamps)
+            known = identity.realm(terms.master_secret, scope, settings, self.stamps)
             if len(self._realms) >= _REALMS_KEPT:
                 self._realms.clear()
             self._realms[place] = known
         return known
+
+    def use_embedder(self, stamp: str) -> None:
+        """Go on with another embedder: what was embedded by the one before is not seen any more."""
+        self.stamps = replace(self.stamps, embedder=stamp)
+        self._realms = {}
 
     def scope_digest(self, scope: Scope) -> str:
         """Return the digest under which a store knows a scope."""
@@ -90,6 +96,7 @@ class Intake:
         *,
         can_retrieve: bool,
         record: bool = True,
+        allow_stale: bool = False,
         scope: Scope | None = None,
     ) -> Ask | Miss:
         """Return the input of `flows.lookup`, or the Miss of a request that bypasses the cache.
@@ -114,6 +121,7 @@ class Intake:
             verifier_threshold=self.terms.verifier_threshold,
             profile_stored=self._profile_stored,
             record=record,
+            allow_stale=allow_stale,
         )
 
     def fill(
@@ -149,7 +157,7 @@ class Intake:
 
     def stamps_of(self, settings: Settings) -> Stamps:
         """Return all stamps that an entry of these settings carries."""
-        stamps = settings.stamps.over(self.terms.stamps)
+        stamps = settings.stamps.over(self.stamps)
         return stamps.over(Stamps(model=settings.model))
 
 
@@ -192,10 +200,11 @@ def own(answer: Answer) -> Answer:
 
 
 def flight_key(ask: Ask) -> tuple[str, str, str]:
-    """Return what makes two concurrent requests the same: their address and their evidence."""
+    """Return what makes two concurrent requests the same: address, evidence, and what is allowed."""
     evidence = ask.request.evidence
     cited = "" if evidence is None else _cited(evidence)
-    return (ask.identity.partition, ask.identity.key, cited)
+    allowed = "stale:" if ask.allow_stale else ""
+    return (ask.identity.partition, ask.identity.key, allowed + cited)
 
 
 def _cited(evidence: tuple[Evidence, ...]) -> str:

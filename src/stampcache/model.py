@@ -42,6 +42,7 @@ class Reason(enum.Enum):
     UNSCOPED = "no tenant in scope"
     BEYOND_WINDOW = "beyond the embedder's window"
     EVIDENCE_UNKNOWN = "evidence unknown"
+    EMBEDDER_CHANGED = "embedder changed"
     # a miss of an equal request that was under way: its answer is this one's too
     SHARED = "shared with an equal request"
     # misses: something failed; the application runs as if there were no cache

@@ -1,5 +1,6 @@
 """From what a user passes to the checked parts of a cache: what is wrong is refused, in one sentence."""
 
+import contextlib
 import secrets
 from collections.abc import Mapping
 from math import isfinite
@@ -7,19 +8,21 @@ from math import isfinite
 from msgspec import Struct
 from msgspec.structs import replace
 
+from stampcache import ttl
 from stampcache.calibration import Calibration, as_calibration, calibration_for
 from stampcache.core import Core, Parts
-from stampcache.decide import DAY_S, Rules
+from stampcache.decide import Rules
 from stampcache.embed import as_embedder, dimension_of
 from stampcache.embedding import QuestionEmbedder
-from stampcache.errors import ConfigError
+from stampcache.errors import ConfigError, EmbedderError
 from stampcache.intake import Tenants, Terms
+from stampcache.manifest import refuse_mixture
 from stampcache.model import Stamps
-from stampcache.ports import Clock, Embedder, Store, Verifier
+from stampcache.ports import Clock, Embedder, Store, Tokenizer, Verifier
 from stampcache.tokens import as_tokenizer
 
 CAPACITY = 100_000
-LIFETIME_S = 7 * DAY_S
+LIFETIME_S = 7 * ttl.DAY_S
 _TENANTS = ("optional", "required")
 
 
@@ -51,15 +54,14 @@ def assemble(
     check(tenants, rules, flight_timeout_s)
     embedder = None if models.embedder is None else as_embedder(models.embedder)
     tokenizer = as_tokenizer(models.tokenizer)
-    known = Stamps(
-        tokenizer=tokenizer.stamp if tokenizer else "", embedder=embedder.name if embedder else ""
-    )
+    calibration = _calibration(models, embedder)
+    embedding = None
+    if embedder is not None:
+        embedding = _embedding(embedder, store, compared=calibration is not None)
     terms = Terms(
         tenants=tenants,
-        stamps=known.over(stamps),
-        rules=replace(
-            rules, semantic=embedder is not None, calibration=_calibration(models, embedder)
-        ),
+        stamps=_stamps(stamps, tokenizer, embedding),
+        rules=replace(rules, semantic=embedder is not None, calibration=calibration),
         clock=clock,
         tokenizer=tokenizer,
         verifier_threshold=models.verifier.threshold if models.verifier else None,
@@ -69,20 +71,32 @@ def assemble(
         Parts(
             store=store,
             terms=terms,
-            embedding=_embedding(embedder, store),
+            embedding=embedding,
             verifier=models.verifier,
             flight_timeout_s=flight_timeout_s,
         )
     )
 
 
-def _embedding(embedder: Embedder | None, store: Store) -> QuestionEmbedder | None:
-    if embedder is None:
-        return None
+def _stamps(
+    given: Stamps, tokenizer: Tokenizer | None, embedding: QuestionEmbedder | None
+) -> Stamps:
+    seen = Stamps(
+        tokenizer=tokenizer.stamp if tokenizer else "",
+        embedder=embedding.stamp if embedding else "",
+    )
+    refuse_mixture("tokenizer", made=given.tokenizer, where="stamps=", runs=seen.tokenizer)
+    return seen.over(given)
+
+
+def _embedding(embedder: Embedder, store: Store, *, compared: bool) -> QuestionEmbedder:
     embedding = QuestionEmbedder(embedder, store)
     dimension = dimension_of(embedder)
     if dimension is not None:
         embedding.check_dimension(dimension)
+    if compared:  # else no vector of it is ever used
+        with contextlib.suppress(EmbedderError):  # down: it is looked at before its first vector
+            embedding.verify()
     return embedding
 
 
@@ -94,9 +108,10 @@ def check(tenants: Tenants, rules: Rules, flight_timeout_s: float) -> None:
     """
     if tenants not in _TENANTS:
         raise ConfigError(f'tenants= is {tenants!r}; give "optional" or "required".')
-    for name, seconds in (("ttl_s", rules.ttl_s), ("flight_timeout_s", flight_timeout_s)):
-        if seconds is not None and not (seconds > 0 and isfinite(seconds)):
-            raise ConfigError(f"{name}= is {seconds}; give a finite number of seconds above 0.")
+    if not (flight_timeout_s > 0 and isfinite(flight_timeout_s)):
+        raise ConfigError(
+            f"flight_timeout_s= is {flight_timeout_s}; give a finite number of seconds above 0."
+        )
     if rules.max_answer_bytes < 1:
         raise ConfigError(f"max_answer_bytes= is {rules.max_answer_bytes}; give 1 or more.")
 

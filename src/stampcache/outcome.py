@@ -44,6 +44,10 @@ def saved_by(answer: Answer) -> Saved:
     )
 
 
+def _copied(kept: Answer) -> Answer:
+    return replace(kept, tool_calls=deepcopy(kept.tool_calls)) if kept.tool_calls else kept
+
+
 class Hit(Struct, frozen=True, kw_only=True):
     """A cached answer that still holds."""
 
@@ -56,8 +60,7 @@ class Hit(Struct, frozen=True, kw_only=True):
     @property
     def answer(self) -> Answer:
         """The cached answer, as the caller's own copy."""
-        kept = self.entry.answer
-        return replace(kept, tool_calls=deepcopy(kept.tool_calls)) if kept.tool_calls else kept
+        return _copied(self.entry.answer)
 
     @property
     def entry_id(self) -> str:
@@ -99,6 +102,16 @@ class Stale(Struct, frozen=True, kw_only=True):
     fence: int = 0
     trace: tuple[Check, ...] = ()
 
+    @property
+    def answer(self) -> Answer:
+        """The answer that no longer holds, as the caller's own copy: for who allows stale answers."""
+        return _copied(self.entry.answer)
+
+    @property
+    def entry_id(self) -> str:
+        """The id of the entry."""
+        return self.entry.id
+
 
 Outcome: TypeAlias = Hit | Stale | Miss
 
@@ -118,3 +131,8 @@ class Refused(Struct, frozen=True):
 
 
 Update: TypeAlias = Stored | Refused
+
+
+def is_late(update: object) -> bool:
+    """Tell whether what an answer was made from changed meanwhile: nobody else may be given it."""
+    return isinstance(update, Refused) and update.reason is Reason.FENCED

@@ -78,9 +78,14 @@ class Store(Protocol):
     def put(self, entry: Entry, vector: Vector | None, fence: int) -> Receipt:
         """Store or replace the entry at its address, then evict over capacity.
 
-        Invalidated entries are evicted first, then those least recently used. Refused when a change with a sequence above ``fence`` touches the entry (see `sequence`). When
-        it returns, the entry is as durable as the store promises.
+        Invalidated entries are evicted first, then those least recently used. Refused when a change
+        with a sequence above ``fence`` touches the entry (see `sequence`). When it returns, the entry
+        is as durable as the store promises.
         """
+        ...
+
+    def fenced(self, entry: Entry, fence: int) -> str:
+        """Say which change after the fence would refuse a `put` of this entry; empty: none."""
         ...
 
     def touch(self, entry: Entry, asked: str) -> None:
@@ -157,6 +162,8 @@ class AsyncStore(Protocol):
     ) -> Sequence[Candidate]: ...
 
     async def put(self, entry: Entry, vector: Vector | None, fence: int) -> Receipt: ...
+
+    async def fenced(self, entry: Entry, fence: int) -> str: ...
 
     async def touch(self, entry: Entry, asked: str) -> None: ...
 

@@ -25,6 +25,8 @@ class Seam(enum.Enum):
 class Settings(Struct, frozen=True, kw_only=True):
     """What would be run, apart from the question: digested once, here, and kept by adapters.
 
+    ``corpus`` names the documents that are asked; with ``whole_corpus`` any write to them makes an answer
+    stale, not only one to a source that it cites.
     ``digest`` is empty where a parameter has no canonical form; ``problem`` then says which, and
     requests with these settings are not cached.
     """
@@ -35,6 +37,8 @@ class Settings(Struct, frozen=True, kw_only=True):
     tools: Sequence[object] = ()
     system: str = ""
     stamps: Stamps = Stamps()
+    corpus: str = ""
+    whole_corpus: bool = False
     seam: Seam = Seam.ANSWER
     digest: str = ""
     problem: str = ""
@@ -48,6 +52,8 @@ class Settings(Struct, frozen=True, kw_only=True):
                 canonical.value(self.tools),
                 canonical.encode(self.system),
                 canonical.encode(self.seam.value),
+                canonical.encode(self.corpus),
+                b"whole" if self.whole_corpus else b"cited",
                 *(canonical.encode(stamp) for stamp in stamp_values(self.stamps)),
             ]
         except CanonicalError as error:
@@ -58,17 +64,18 @@ class Settings(Struct, frozen=True, kw_only=True):
             force_setattr(self, "digest", canonical.digest(parts, person=b"settings"))
 
 
-_NOTHING_SHORT: tuple[object, ...] = ("", "", {}, (), "", Stamps())
+_NOTHING_SHORT: tuple[object, ...] = ("", "", {}, (), "", Stamps(), "")
 
 
 class Request(Struct, frozen=True, kw_only=True):
     """What an application is about to run.
 
     Give ``settings`` where many requests share them (they are digested once); ``model``, ``params``,
-    ``tools``, ``system``, ``endpoint`` and ``stamps`` are the short way for one request.
+    ``tools``, ``system``, ``endpoint``, ``stamps`` and ``corpus`` are the short way for one request.
     ``prompt`` is the rendered prompt or the messages, keyed byte by byte; ``question`` is keyed in
     its canonical form and is the only text that is ever embedded. ``evidence`` is what has been
-    retrieved already (an empty tuple: nothing was found; ``None``: not retrieved).
+    retrieved already (an empty tuple: nothing was found; ``None``: not retrieved). ``kind`` is the kind
+    of data that is asked for: how long the answer may live, but no part of its identity.
 
     Raises:
         ConfigError: ``settings`` and the short way are both given and contradict each other.
@@ -81,6 +88,8 @@ class Request(Struct, frozen=True, kw_only=True):
     system: str = ""
     endpoint: str = ""
     stamps: Stamps = Stamps()
+    corpus: str = ""
+    kind: str = ""
     prompt: object = None
     history: Sequence[object] = ()
     evidence: tuple[Evidence, ...] | None = None
@@ -93,7 +102,15 @@ class Request(Struct, frozen=True, kw_only=True):
         if self.evidence is not None and type(self.evidence) is not tuple:
             force_setattr(self, "evidence", tuple(self.evidence))
         given = self.settings
-        short = (self.model, self.endpoint, self.params, self.tools, self.system, self.stamps)
+        short = (
+            self.model,
+            self.endpoint,
+            self.params,
+            self.tools,
+            self.system,
+            self.stamps,
+            self.corpus,
+        )
         if given is not None and short == _NOTHING_SHORT:
             return
         settings = Settings(
@@ -103,12 +120,14 @@ class Request(Struct, frozen=True, kw_only=True):
             tools=self.tools,
             system=self.system,
             stamps=self.stamps,
+            corpus=self.corpus,
+            whole_corpus=given is not None and given.whole_corpus,
             seam=Seam.ANSWER if given is None else given.seam,
         )
         if given is not None and given.digest != settings.digest:
             raise ConfigError(
-                "The request has settings= and a model, params, tools, system, endpoint or stamps "
-                "that say something else; give all of them in settings=."
+                "The request has settings= and a model, params, tools, system, endpoint, stamps or "
+                "corpus that say something else; give all of them in settings=."
             )
         force_setattr(self, "settings", settings)
 

@@ -15,6 +15,10 @@ class Moved(enum.Enum):
     CREATED = "creation time"
 
 
+NORM_TOLERANCE = 2e-3
+"""Relative difference of the norms of one text up to which the embedder counts as the same."""
+
+
 def evidence_digest(evidence: Sequence[Evidence] | None) -> str:
     """Return the digest over the chunks in rank order: contents, never ids.
 
@@ -33,6 +37,13 @@ def sign(
     return Signature(norm=norm, evidence=evidence_digest(evidence), created=created)
 
 
+def norm_moved(old: str, new: str) -> bool:
+    """Tell whether two norms of one text betray two embedders; one that is hidden betrays nothing."""
+    if not old or not new:
+        return False
+    return abs(float(old) - float(new)) > max(NORM_TOLERANCE * float(old), 1e-3)
+
+
 def moved(old: Signature, new: Signature) -> tuple[Moved, ...]:
     """Return the parts that differ, in the order of the printed form.
 
@@ -40,7 +51,7 @@ def moved(old: Signature, new: Signature) -> tuple[Moved, ...]:
     under its name, and only between embeddings of one text.
     """
     parts: list[Moved] = []
-    if old.norm and new.norm and old.norm != new.norm:
+    if norm_moved(old.norm, new.norm):
         parts.append(Moved.NORM)
     if old.evidence != new.evidence:
         parts.append(Moved.EVIDENCE)

@@ -14,7 +14,7 @@ from stampcache import Calibration, EmbedderError, Stamps
 from stampcache.cli.app import build_app
 from stampcache.cli.check_embedder import examine_embedder
 from stampcache.cli.check_endpoint import Endpoint, examine_endpoint
-from stampcache.cli.diagnosis import Finding, Status
+from stampcache.cli.check_result import CheckResult, Status
 from stampcache.stores.sqlite_survey import StampCount
 
 KEY = "sk-very-secret"
@@ -42,7 +42,7 @@ class Plain:
         return np.ones((len(texts), self.size), np.float32)
 
 
-def embedder_findings(given: object, **dimensions: int) -> dict[str, Finding]:
+def embedder_findings(given: object, **dimensions: int) -> dict[str, CheckResult]:
     stamps = [StampCount(Stamps(embedder="plain"), 3)]
     found = examine_embedder(given, dimensions=dimensions, stamps=stamps)
     return {one.check: one for one in found}
@@ -80,7 +80,9 @@ def test_a_measured_embedder(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_an_embedder_that_fails() -> None:
     found = embedder_findings(Plain(0))
-    assert found["embedder"] == Finding("embedder", Status.FAIL, "The embedder plain is asleep.")
+    assert found["embedder"] == CheckResult(
+        "embedder", Status.FAIL, "The embedder plain is asleep."
+    )
 
 
 def test_an_embedder_that_is_none() -> None:
@@ -140,7 +142,7 @@ def server() -> Iterator[str]:
         thread.join()
 
 
-def endpoint_findings(url: str, *, key: str = "", model: str = "") -> dict[str, Finding]:
+def endpoint_findings(url: str, *, key: str = "", model: str = "") -> dict[str, CheckResult]:
     found = {one.check: one for one in examine_endpoint(Endpoint(url, key, model))}
     assert KEY not in repr(found)
     return found

@@ -61,7 +61,7 @@ def test_invalidate_deletes_what_matches(
 ) -> None:
     result = run("invalidate", url, *selectors, "--yes")
     assert result.exit_code == 0
-    assert result.stdout == f"{gone} {'entry' if gone == 1 else 'entries'} deleted.\n"
+    assert result.stdout == f"{gone} {'entry' if gone == 1 else 'entries'} made stale.\n"
     assert entries(url) == 2 - gone
 
 

@@ -5,15 +5,19 @@ import math
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from stampcache import decide
 from stampcache.calibration import Calibration
 from stampcache.decide import Objection, Rules
+from stampcache.errors import ConfigError
 from stampcache.guards import Asked
 from stampcache.model import Answer, Candidate, Entry, Evidence, Reason
 from stampcache.request import Request, Seam
 from stampcache.signature import sign
 from stampcache.testing.contract import NOW, make_entry
+from stampcache.ttl import KINDS, Lifetime
+from tests.asking import living
 
 ONE, TWO, THREE = (Evidence(source=f"{name}.md", text=name) for name in ("one", "two", "three"))
 NAMELESS = Evidence(text="nameless")
@@ -86,7 +90,8 @@ def test_the_difference_is_told() -> None:
 
 @given(st.floats(-1e6, 1e6))
 def test_an_entry_is_expired_from_its_expiry_on(after: float) -> None:
-    finding = decide.validity(entry((ONE,), expires_at=NOW), (TWO,), NOW + after)
+    kept = replace(entry((ONE,), expires_at=NOW), created_at=NOW - 1e9)
+    finding = decide.validity(kept, (TWO,), NOW + after)
     expected = Reason.EXPIRED if NOW + after >= NOW else Reason.EVIDENCE_CHANGED
     assert reason(finding) is expected
 
@@ -219,24 +224,24 @@ def test_the_size_counts_bytes_of_text_and_payload(size: int, expected: Reason |
 @pytest.mark.parametrize(
     ("evidence", "rules", "expected"),
     [
-        ((ONE,), Rules(ttl_s=100.0), 100.0),
-        (None, Rules(ttl_s=100.0), 100.0),
-        (None, Rules(ttl_s=None), None),
-        ((), Rules(ttl_s=1000.0), 300.0),
-        ((), Rules(ttl_s=100.0), 100.0),
-        ((), Rules(ttl_s=None), 300.0),
+        ((ONE,), living(100.0), 100.0),
+        (None, living(100.0), 100.0),
+        (None, living(None), None),
+        ((), living(1000.0), 300.0),
+        ((), living(100.0), 100.0),
+        ((), living(None), 300.0),
     ],
 )
 def test_f3_an_answer_from_nothing_lives_short(
     evidence: tuple[Evidence, ...] | None, rules: Rules, expected: float | None
 ) -> None:
-    assert decide.lifetime_s(evidence, rules) == expected
+    assert decide.lifetime(evidence, "", rules).ttl_s == expected
 
 
 @given(st.none() | st.floats(min_value=1e-6, max_value=1e12))
 def test_f13_no_rule_lengthens_a_lifetime(ttl_s: float | None) -> None:
     for evidence in (None, (), (ONE,)):
-        lifetime = decide.lifetime_s(evidence, Rules(ttl_s=ttl_s))
+        lifetime = decide.lifetime(evidence, "", living(ttl_s)).ttl_s
         assert (math.inf if lifetime is None else lifetime) <= (
             math.inf if ttl_s is None else ttl_s
         )
@@ -250,3 +255,47 @@ def test_retrieved_chunks_of_unknown_contents_prove_nothing() -> None:
     assert reason(decide.validity(signed, unknown, NOW)) is Reason.EVIDENCE_UNKNOWN
     assert decide.witness(signed, known) is None
     assert reason(decide.witness(signed, unknown)) is Reason.EVIDENCE_UNKNOWN
+
+
+def test_a_kind_of_data_has_a_lifetime_of_its_own() -> None:
+    rules = Rules(lifetimes={**KINDS, "": Lifetime(ttl_s=None)})
+    assert decide.lifetime((ONE,), "news", rules) == KINDS["news"]
+    assert decide.lifetime((), "static", rules) == Lifetime(ttl_s=300.0, granularity_s=86_400)
+    with pytest.raises(ConfigError, match="kind= is 'nws'; this cache knows 'static', 'policy'"):
+        decide.lifetime(None, "nws", rules)
+
+
+@pytest.mark.parametrize(
+    ("now", "rules", "evidence", "expected"),
+    [
+        (50.0, living(100.0, cap_s=1000.0), None, 145.0),
+        (50.0, living(100.0, cap_s=120.0), None, 120.0),
+        (5.0, living(100.0, cap_s=1000.0), None, None),  # too little to write down
+        (50.0, living(100.0), None, None),  # absolute
+        (50.0, Rules(lifetimes={}), None, None),  # of a kind that is no longer known
+        (50.0, living(100.0, cap_s=1000.0), (), None),  # made from nothing: lives short
+        (50.0, living(None), None, None),
+    ],
+)
+def test_f13_a_hit_lengthens_a_sliding_lifetime_up_to_its_cap(
+    now: float, rules: Rules, evidence: tuple[Evidence, ...] | None, expected: float | None
+) -> None:
+    kept = entry(evidence=evidence, expires_at=NOW + 100.0)
+    until = decide.renewal(kept, NOW + now, rules)
+    assert until == (None if expected is None else NOW + expected)
+
+
+def test_an_entry_that_never_ends_is_not_renewed() -> None:
+    assert decide.renewal(entry(), NOW, living(100.0, cap_s=200.0)) is None
+
+
+def test_what_a_change_invalidated_is_stale_for_every_question() -> None:
+    kept = replace(entry(evidence=(ONE,)), invalidated="source 'one.md' changed")
+    found = decide.validity(kept, (ONE,), NOW)
+    assert found is not None
+    assert (found.reason, found.detail) == (Reason.INVALIDATED, "source 'one.md' changed")
+
+
+@pytest.mark.parametrize(("ahead", "expected"), [(59.0, None), (61.0, Reason.EXPIRED)])
+def test_f14_an_entry_from_the_future_is_not_served(ahead: float, expected: Reason | None) -> None:
+    assert reason(decide.validity(entry(), None, NOW - ahead)) is expected

@@ -17,11 +17,17 @@ from stampcache.effects import (
     Invalidate,
     Nearest,
     Note,
+    Purge,
     Put,
+    Remove,
+    Renew,
     ReportBad,
     Retrieve,
+    Step,
+    Suspect,
     Touch,
     Verify,
+    answered,
 )
 from stampcache.errors import (
     ConfigError,
@@ -81,6 +87,7 @@ class World:
             store=self.store,
             note=self.note,
             embed=None if self.bare else self.embed,
+            suspect=None if self.bare else lambda: True,
             verifier=None if self.bare else self.verifier,
             retrieve=None if self.bare else self.retrieve,
         )
@@ -91,6 +98,7 @@ class World:
             store=self.store.aio(),
             note=self.note,
             embed=None if self.bare else self.aembed,
+            suspect=None if self.bare else lambda: True,
             verifier=None if self.bare else self.verifier,
             retrieve=None if self.bare else self.aretrieve,
         )
@@ -121,6 +129,11 @@ def caught(effect: Effect[Any], closed: list[str] | None = None) -> Flow[Any]:
     raise AssertionError("it did not fail")
 
 
+async def _aio() -> str:
+    await asyncio.sleep(0)
+    return "async"
+
+
 def every_effect() -> Flow[list[Any]]:
     entry = make_entry("k", evidence=(CHUNK,))
     vector = unit(1, 0)
@@ -136,7 +149,12 @@ def every_effect() -> Flow[list[Any]]:
     yield from Note("what", ValueError("why"))
     answers.append((yield from ReportBad(entry.id)))
     answers.append((yield from Put(entry, vector, 9)))
-    answers.append((yield from Invalidate(Selector(corpus=""))))
+    yield from Renew(entry, NOW + 1)
+    answers.append((yield from Suspect()))
+    answers.append((yield from Invalidate(Selector(entry="absent"))))
+    answers.append((yield from Remove(entry)))
+    answers.append((yield from Purge(NOW + 2)))
+    answers.append((yield from Step(sync=lambda: "sync", aio=_aio)))
     answers.append((yield from Clear("s")))
     return answers
 
@@ -154,7 +172,11 @@ def test_every_effect_is_answered(kind: str) -> None:
         (CHUNK,),
         True,
         Receipt(stored=True),
-        1,
+        True,
+        0,
+        True,
+        0,
+        kind,
         0,
     ]
     assert world.notes == ["what: why"]
@@ -296,3 +318,60 @@ def test_a_script_says_where_a_flow_leaves_it() -> None:
         run_script(one(Fetch("p", "k")), [(Fetch, None), (Fence, 0)])
     with pytest.raises(StoreError):
         run_script(one(Fetch("p", "k")), [(Fetch, StoreError("down"))])
+
+
+# -- a flow inside another one ---------------------------------------------------------------------
+
+
+def asking(question: str) -> Flow[Any]:
+    """Return what a question retrieves and the fence, or the error that the flow sees."""
+    try:
+        found = yield from Retrieve(question)
+    except RetrieverError as error:
+        return error
+    return (found, (yield from Fence()))
+
+
+def retrieving(question: str) -> Flow[Sequence[Evidence]]:
+    if question == "bad":
+        raise ConnectionError("no index")
+    if question == "known":
+        raise RetrieverError("said so")
+    return (yield from Step(sync=lambda: [CHUNK], aio=_chunks))
+
+
+async def _chunks() -> list[Evidence]:
+    await asyncio.sleep(0)
+    return [CHUNK]
+
+
+def test_a_retrieval_is_answered_by_a_flow(kind: str) -> None:
+    drive = World(bare=True).driver(kind)
+    assert drive(answered(asking("q"), retrieving)) == ((CHUNK,), 0)
+
+
+@pytest.mark.parametrize(("question", "said"), [("bad", "ConnectionError: no"), ("known", "said")])
+def test_a_retrieval_that_fails_comes_into_the_flow(kind: str, question: str, said: str) -> None:
+    error = World(bare=True).driver(kind)(answered(asking(question), retrieving))
+    assert isinstance(error, RetrieverError)
+    assert said in str(error)
+
+
+def test_other_effects_pass_with_their_failures(kind: str) -> None:
+    drive = World(Broken()).driver(kind)
+    assert isinstance(drive(answered(caught(Fetch("p", "k")), retrieving)), StoreError)
+
+
+def test_without_a_retrieval_of_its_own_the_ports_answer(kind: str) -> None:
+    assert World().driver(kind)(answered(asking("q"), None)) == ((CHUNK,), 0)
+
+
+def test_what_a_step_raises_keeps_its_name(kind: str) -> None:
+    def fails() -> str:
+        raise LookupError("the application's own")
+
+    async def afails() -> str:
+        return fails()
+
+    with pytest.raises(LookupError, match="own"):
+        World().driver(kind)(one(Step(sync=fails, aio=afails)))

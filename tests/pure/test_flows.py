@@ -3,10 +3,23 @@
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from stampcache import flows
 from stampcache.decide import Rules
-from stampcache.effects import Effect, Embed, Fence, Fetch, Nearest, Note, Touch
+from stampcache.effects import (
+    Effect,
+    Embed,
+    Fence,
+    Fetch,
+    Nearest,
+    Note,
+    Purge,
+    Remove,
+    Renew,
+    Suspect,
+    Touch,
+)
 from stampcache.errors import (
     CodecError,
     EmbedderError,
@@ -30,6 +43,7 @@ from tests.asking import (
     Script,
     ask,
     entry,
+    living,
     miss,
     near,
     stale_script,
@@ -144,3 +158,71 @@ def test_a_wrong_setting_is_always_raised(effect: type[Effect[Any]]) -> None:
     script: Script = [(Fetch, None), (Fence, 7)] if effect is Embed else []
     with pytest.raises(StampCacheError, match="dimension"):
         run_script(flows.lookup(ask()), [*script, (effect, StampCacheError("dimension"))])
+
+
+# -- stale answers, sliding lives, a changed embedder ----------------------------------------------
+
+
+def test_where_stale_answers_are_allowed_no_other_one_is_looked_for() -> None:
+    kept = entry(expires_at=NOW - 1)
+    script: Script = [(Fetch, kept), (Fence, 7)]
+    stale = run_script(flows.lookup(ask(allow_stale=True)), script)
+    assert isinstance(stale, Stale)
+    assert (stale.answer, stale.entry_id, stale.fence) == (kept.answer, kept.id, 7)
+
+
+def test_allowing_stale_answers_changes_nothing_for_a_question_without_one() -> None:
+    script: Script = [*NOT_STORED, (Embed, EMBEDDED), (Nearest, [])]
+    assert miss(run_script(flows.lookup(ask(allow_stale=True)), script)).reason is Reason.NOT_FOUND
+
+
+def test_a_store_that_fails_after_a_stale_answer_is_a_miss() -> None:
+    script: Script = [
+        (Fetch, entry(expires_at=NOW - 1)),
+        (Fence, StoreError("down")),
+        (Note, None),
+    ]
+    assert (
+        miss(run_script(flows.lookup(ask(allow_stale=True)), script)).reason is Reason.STORE_ERROR
+    )
+
+
+def test_a_hit_lets_a_sliding_answer_live_longer() -> None:
+    rules = replace(RULES, lifetimes=living(100.0, cap_s=1000.0).lifetimes)
+    script: Script = [(Fetch, entry(expires_at=NOW + 50.0)), (Touch, None), (Renew, None)]
+    assert isinstance(run_script(flows.lookup(ask(rules=rules)), script), Hit)
+
+
+def test_b15_a_norm_that_moved_betrays_the_embedder_and_nothing_is_compared() -> None:
+    kept = entry(expires_at=NOW - 1)
+    kept = replace(kept, signature=replace(kept.signature, norm="1.000"))
+    script: Script = [*stale_script(kept), (Suspect, True)]
+    stale = run_script(flows.lookup(ask()), script)
+    assert isinstance(stale, Stale)
+    assert stale.reason is Reason.EXPIRED
+    assert stale.vector is None  # of another embedder: it must not be stored beside the old ones
+    assert "its norm was 1.000 and is 2.000" in stale.trace[-1].detail
+
+
+def test_the_same_norm_betrays_nothing() -> None:
+    kept = entry(expires_at=NOW - 1)
+    kept = replace(kept, signature=replace(kept.signature, norm="2.000"))
+    assert isinstance(run_script(flows.lookup(ask()), [*stale_script(kept), (Nearest, [])]), Stale)
+
+
+@pytest.mark.parametrize("strict", [False, True])
+def test_an_embedder_that_cannot_be_looked_at_again_has_failed(strict: bool) -> None:
+    kept = entry(expires_at=NOW - 1)
+    kept = replace(kept, signature=replace(kept.signature, norm="1.000"))
+    script: Script = [*stale_script(kept), (Suspect, EmbedderError("down"))]
+    if strict:
+        with pytest.raises(EmbedderError):
+            run_script(flows.lookup(ask(rules=STRICT)), script)
+    else:
+        assert isinstance(run_script(flows.lookup(ask()), [*script, (Note, None)]), Stale)
+
+
+def test_the_small_flows_pass_on_what_the_store_says() -> None:
+    kept = entry()
+    assert run_script(flows.remove(kept), [(Remove, True)]) is True
+    assert run_script(flows.purge(NOW), [(Purge, 3)]) == 3

@@ -8,7 +8,7 @@ import pytest
 
 from stampcache import flows
 from stampcache.calibration import Calibration
-from stampcache.decide import DAY_S, Rules
+from stampcache.decide import Rules
 from stampcache.effects import Clear, Effect, Embed, Fence, Invalidate, Note, Put, ReportBad
 from stampcache.errors import EmbedderError, StoreError, WindowError
 from stampcache.flows import Fill
@@ -19,6 +19,7 @@ from stampcache.request import Request
 from stampcache.signature import evidence_digest
 from stampcache.testing import run_script
 from stampcache.testing.contract import NOW, make_entry
+from stampcache.ttl import DAY_S, Lifetime
 
 Script = list[tuple[type[Effect[Any]], object]]
 ME = Identity("p", "k", "s", "t")
@@ -136,7 +137,7 @@ def test_a_failing_embedder_is_raised_only_if_strict() -> None:
         ((CHUNK,), RULES, 7 * DAY_S),
         (None, RULES, 7 * DAY_S),
         ((), RULES, 300.0),
-        ((CHUNK,), msgspec.structs.replace(RULES, ttl_s=60.0), 60.0),
+        ((CHUNK,), msgspec.structs.replace(RULES, lifetimes={"": Lifetime(ttl_s=60.0)}), 60.0),
     ],
 )
 def test_f13_every_fill_has_an_expiry(
@@ -148,7 +149,7 @@ def test_f13_every_fill_has_an_expiry(
 
 
 def test_without_a_ttl_an_entry_lives_until_it_is_invalidated() -> None:
-    rules = msgspec.structs.replace(RULES, ttl_s=None)
+    rules = msgspec.structs.replace(RULES, lifetimes={"": Lifetime(ttl_s=None)})
     assert stored(run_script(flows.update(fill(rules=rules)), [STORED])).entry.expires_at is None
 
 

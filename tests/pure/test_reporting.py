@@ -3,14 +3,17 @@
 import json
 
 import msgspec
+from msgspec.structs import replace
 
-from stampcache.adapters.reporting import fields
+from stampcache.adapters.reporting import fields, stale_fields
 from stampcache.explain import Explanation
-from stampcache.model import Answer, Level, Reason, Usage
+from stampcache.model import Answer, Evidence, Level, Reason, Usage
 from stampcache.outcome import Check, Hit, Miss, Stale
 from stampcache.request import Request
-from stampcache.testing.contract import make_entry
+from stampcache.signature import Moved, sign
+from stampcache.testing.contract import NOW, make_entry
 
+CHUNK = Evidence(text="chunk")
 ENTRY = msgspec.structs.replace(
     make_entry("k", entry_id="e1"),
     answer=Answer(text="a", usage=Usage(input_tokens=3, output_tokens=4), cost=0.5, latency_s=2.0),
@@ -47,12 +50,13 @@ def test_k6_no_hit_shows_its_reason() -> None:
 
 
 def test_an_explanation_prints_one_line_per_check() -> None:
-    explanation = Explanation(Request(question="q"), HIT)
+    explanation = Explanation(Request(question="q"), HIT, NOW + 90)
     assert explanation.checks == CHECKS
     assert str(explanation).splitlines() == [
         "Hit (semantic, 0.9000): same question",
         "  answers: question k",
-        f"  signature: {ENTRY.signature}",
+        f"  signature: {ENTRY.signature}; moved: nothing that was compared",
+        "  made 90 s ago, ends never",
         "  no  exact key: not found",
         "  ok  meaning [entry e1]: similarity 0.9",
     ]
@@ -65,4 +69,35 @@ def test_an_explanation_of_no_hit_says_why() -> None:
         "  no  exact key: not found",
     ]
     bare = Stale(reason=Reason.EXPIRED, entry=ENTRY)
-    assert str(Explanation(Request(question="q"), bare)) == "Stale: expired"
+    assert str(Explanation(Request(question="q"), bare, NOW)).splitlines()[0] == "Stale: expired"
+
+
+def test_an_explanation_says_which_part_of_the_signature_moved() -> None:
+    kept = replace(
+        ENTRY,
+        signature=sign(norm="1.000", evidence=(CHUNK,), now=NOW),
+        kind="news",
+        expires_at=NOW + 60,
+    )
+    changed = Request(question="q", evidence=(Evidence(text="edited"),))
+    stale = Stale(reason=Reason.EVIDENCE_CHANGED, entry=kept, norm="2.000")
+    told = Explanation(changed, stale, NOW + 10)
+    assert told.moved == (Moved.NORM, Moved.EVIDENCE)
+    assert told.age_s == 10
+    assert str(told).splitlines()[1:] == [
+        f"  signature: {kept.signature}; moved: embedding norm, evidence",
+        "  made 10 s ago of kind 'news', ends in 50 s",
+    ]
+    same = Explanation(Request(question="q", evidence=(CHUNK,)), stale, NOW)
+    assert same.moved == (Moved.NORM,)
+    hit = Hit(entry=kept, level=Level.EXACT, similarity=1.0, reason=Reason.SAME_TOKENS)
+    assert Explanation(Request(question="q"), hit, NOW).moved == ()
+    nothing = Explanation(Request(question="q"), Miss(reason=Reason.NOT_FOUND), NOW)
+    assert (nothing.moved, nothing.age_s) == ((), None)
+
+
+def test_a_stale_answer_that_was_served_is_no_hit_but_names_its_entry() -> None:
+    told = stale_fields(Stale(reason=Reason.EXPIRED, entry=ENTRY))
+    assert (told["hit"], told["level"], told["reason"]) == (False, "exact", "expired")
+    assert told["entry_id"] == ENTRY.id
+    assert told["saved"] == fields(HIT)["saved"]

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from stampcache.model import Evidence, Signature
-from stampcache.signature import Moved, evidence_digest, moved, sign
+from stampcache.signature import Moved, evidence_digest, moved, norm_moved, sign
 
 TEXTS = st.lists(st.text(min_size=1, max_size=4), max_size=4)
 
@@ -70,6 +70,22 @@ def test_moved_names_the_parts_in_order() -> None:
         Moved.CREATED,
     )
     assert moved(old, Signature("1.000", "v1:bb", 1)) == (Moved.EVIDENCE,)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "expected"),
+    [
+        ("3.872", "3.872", False),
+        ("3.872", "3.879", False),  # other hardware, another precision
+        ("3.872", "3.881", True),
+        ("3.872", "1.000", True),
+        ("0.000", "0.001", False),
+        ("", "1.000", False),
+        ("1.000", "", False),
+    ],
+)
+def test_a_norm_betrays_another_embedder(old: str, new: str, expected: bool) -> None:
+    assert norm_moved(old, new) is expected
 
 
 def test_a_norm_that_is_unknown_is_not_compared() -> None:

@@ -7,11 +7,12 @@ from langchain_core.caches import RETURN_VAL_TYPE, BaseCache
 from langchain_core.outputs import ChatGeneration, Generation
 from msgspec.structs import replace
 
-from langchain_stampcache import payload, readings
+from langchain_stampcache import payload
 from langchain_stampcache import prompt as prompts
 from langchain_stampcache.llm_string import LlmSettings
-from langchain_stampcache.pending import Asked, Pending
+from langchain_stampcache.pending import Pending, PendingCall
 from langchain_stampcache.reports import mark
+from langchain_stampcache.usage import finish_reason, usage_of, worst
 from stampcache import (
     Answer,
     AsyncCache,
@@ -19,7 +20,6 @@ from stampcache import (
     Calibration,
     ConfigError,
     Miss,
-    Outcome,
     Reason,
     Request,
     StampCacheError,
@@ -30,12 +30,12 @@ from stampcache import (
 from stampcache.adapters import (
     CAPACITY,
     LIFETIME_S,
+    CacheFields,
     CanonicalError,
     Flow,
     Found,
     Front,
     Tenants,
-    fields,
 )
 
 Done = TypeVar("Done")
@@ -49,6 +49,10 @@ class StampCache(BaseCache):
     then only between prompts that are equal but for the question. Whatever goes wrong is counted
     and logged, and the model is called as if there were no cache; so it is, without lookup or
     update, where a tenant is required and none is in scope.
+
+    A changed document is another prompt here, so answers depend on no documents:
+    ``invalidate(corpus=...)``, ``source=`` and ``chunk=`` do not touch them (``stamps=``, ``scope=``
+    and ``entry=`` do), and they live by time alone.
 
     What this seam cannot see: direct streaming, the endpoint of models that do not tell it, and
     changes that a serialisable model (``ChatOpenAI``) makes to itself after its first call.
@@ -185,6 +189,7 @@ class StampCache(BaseCache):
         ask = self._front.ask(request)
         if isinstance(ask, Miss):
             self._front.bypassed(ask)
+            self._pending.put(prompt, llm_string, request, ask)  # its update is one, too
             return None
         found = yield from self._front.look(ask, read=_read)
         if isinstance(found, Found):
@@ -212,13 +217,12 @@ class StampCache(BaseCache):
         return None
 
 
-def _read(answer: Answer, outcome: Outcome) -> list[Generation]:
+def _read(answer: Answer, report: CacheFields) -> list[Generation]:
     """Return the generations of a hit, each with the report; raise `CodecError` if unreadable."""
-    report = fields(outcome)
     return [mark(each, report) for each in payload.load_generations(answer.payload, answer.format)]
 
 
-def answer_of(generations: Sequence[Generation], asked: Asked | None) -> Answer:
+def answer_of(generations: Sequence[Generation], asked: PendingCall | None) -> Answer:
     """Return the generations of one prompt as an answer.
 
     Raises:
@@ -230,9 +234,9 @@ def answer_of(generations: Sequence[Generation], asked: Asked | None) -> Answer:
         text=str(first.text) if first else "",
         payload=payload.dump_generations(generations),
         format=payload.GENERATIONS,
-        finish_reason=readings.worst(readings.finish_reason(each) for each in generations),
+        finish_reason=worst(finish_reason(each) for each in generations),
         tool_calls=_tool_calls(first) if first else (),
-        usage=readings.usage_of(generations),
+        usage=usage_of(generations),
         latency_s=asked.elapsed_s if asked else 0.0,
     )
 

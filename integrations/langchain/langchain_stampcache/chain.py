@@ -1,18 +1,19 @@
 """`CachedChain`: retrieval and answer as one Runnable, whose answers are kept while they hold."""
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any, NoReturn, TypeAlias
 
 from langchain_core.callbacks import AsyncCallbackManagerForChainRun, CallbackManagerForChainRun
 from langchain_core.runnables import Runnable, RunnableConfig, ensure_config
 from langchain_core.runnables.base import coerce_to_runnable
 
-from langchain_stampcache.asking import Asking, Grounding, Setting
+from langchain_stampcache.requests import Requests
 from langchain_stampcache.retrieving import Retriever, Retrieving
 from langchain_stampcache.serving import Parts, Serving
 from langchain_stampcache.turn import Turn
-from stampcache import AsyncCache, Cache, ConfigError, Stamps
-from stampcache.adapters import Explanation
+from stampcache import AsyncCache, Cache, ConfigError, Manifest, Stamps
+from stampcache.adapters import Explanation, Grounding, Validity, VersionOf, checked
 
 Output: TypeAlias = dict[str, Any]
 
@@ -33,8 +34,12 @@ class CachedChain(Runnable[dict[str, Any], dict[str, Any]]):
         answer: Runnable[Any, Any] | Callable[[dict[str, Any]], Any],
         cache: Cache | AsyncCache,
         grounding: Grounding = "recheck",
+        version_of: VersionOf = "sources",
         corpus: str = "",
         stamps: Stamps | None = None,
+        manifest: Manifest | str | Path | None = None,
+        kind: str = "",
+        allow_stale: bool = False,
         name: str | None = None,
         version: str | None = None,
     ) -> None:
@@ -48,49 +53,48 @@ class CachedChain(Runnable[dict[str, Any], dict[str, Any]]):
                 it returns a text, a message, a pydantic object, or a mapping with ``answer``.
             cache: an open cache.
             grounding: ``"recheck"`` retrieves for each question and serves an answer only while it
-                retrieves the chunks that the answer was made from. ``"none"`` retrieves on a miss
-                only: for documents that do not change; time alone ends the life of an answer.
+                retrieves the chunks that the answer was made from. ``"version"`` retrieves on a
+                miss only; ``cache.invalidate(...)`` makes the answers stale that a change touches.
+                ``"none"`` retrieves on a miss only, for documents that do not change: time ends the
+                life of an answer.
+            version_of: under ``"version"``, what is compared: ``"sources"`` are those that an
+                answer cites (a new document is not noticed), ``"corpus"`` is any write to it.
             corpus: the name of the body of documents, for ``cache.invalidate(corpus=...)``.
-            stamps: versions that cannot be seen from here.
+            stamps: versions that cannot be seen from here. Under ``"version"`` and ``"none"`` that
+                of the index must be known.
+            manifest: of the index, or the path of the file that ingestion wrote: gives ``corpus``
+                and the stamp of the index, and refuses another tokenizer than the one in use.
+            kind: of data, which says how long answers live (`stampcache.KINDS`).
+            allow_stale: serve an answer that no longer holds rather than make a new one; ``cache``
+                then says ``hit: False``, and why.
             name: of its runs in traces.
-            version: stands for the parts of the chain that cannot be identified; change it with
-                them.
+            version: stands for the parts of the chain that cannot be identified, and for its index;
+                change it with them.
 
         Raises:
-            ConfigError: a part cannot be identified and there is no ``version``; another setting is
+            ConfigError: a part cannot be identified and there is no ``version``; the version of the
+                index must be known and is not; versions contradict each other; another setting is
                 wrong.
         """
-        if grounding not in ("recheck", "none"):
-            raise ConfigError(
-                f'grounding= is {grounding!r}; "recheck" and "none" exist in this version.'
-            )
-        if retriever is None and grounding == "recheck":
-            raise ConfigError(
-                'Without a retriever nothing can be rechecked; give grounding="none".'
-            )
-        named = corpus or version or (stamps is not None and stamps.index)
-        if retriever is not None and grounding == "none" and not named:
-            raise ConfigError(
-                'With grounding="none" nothing tells one body of documents from another; name it'
-                " with corpus= (or version=, or stamps=Stamps(index=...))."
-            )
+        given = Validity(
+            grounding=grounding,
+            version_of=version_of,
+            corpus=corpus,
+            kind=kind,
+            allow_stale=allow_stale,
+            stamps=stamps or Stamps(),
+            version=version,
+        )
+        core = cache.core
+        validity = checked(core, given, manifest=manifest, has_index=retriever is not None)
         self.name = name
         runnable = coerce_to_runnable(answer)
         retrieving = Retrieving(retriever)
-        setting = Setting(
-            grounding=grounding, corpus=corpus, stamps=stamps or Stamps(), version=version
-        )
-        asking = Asking(runnable, retrieving, setting)
-        asking.check()
+        requests = Requests(runnable, retrieving, validity, core.intake.stamps)
+        requests.check()
         self._serving = Serving(
-            cache.core,
-            Parts(
-                retrieving=retrieving,
-                answer=runnable,
-                asking=asking,
-                corpus=corpus,
-                rechecked=grounding == "recheck",
-            ),
+            core,
+            Parts(retrieving=retrieving, answer=runnable, requests=requests, validity=validity),
         )
 
     @classmethod

@@ -7,11 +7,11 @@ known one; never keys and secrets. A part that cannot be identified is refused, 
 """
 
 import enum
-import sys
-from collections.abc import Iterator, Mapping
-from typing import Any, TypeGuard
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
 
 from langchain_core.language_models import BaseLanguageModel
+from langchain_core.prompts import BasePromptTemplate
 from langchain_core.runnables import Runnable, RunnableConfig, RunnableGenerator, RunnableLambda
 from langchain_core.runnables.base import RunnableBindingBase
 from langchain_core.runnables.configurable import DynamicRunnable
@@ -19,56 +19,30 @@ from langchain_core.tools import BaseTool
 from msgspec import Struct
 from pydantic import BaseModel, SecretBytes, SecretStr
 
-from langchain_stampcache.llm_string import (
-    ENDPOINTS,
-    MODEL_NAMES,
-    NOT_KEYED,
-    SECRET_NAME,
-    first_text,
+from langchain_stampcache import keyed
+from langchain_stampcache.llm_string import ENDPOINTS, MODEL_NAMES, first_text
+from langchain_stampcache.parameters import (
+    MODEL_PARAMETERS,
+    is_core,
+    is_framework,
+    is_provider,
+    tells_its_parameters,
 )
 from langchain_stampcache.schemas import name_of, schema_of
-from stampcache.adapters import CanonicalError, callable_identity
+from stampcache.adapters import CALLING, CanonicalError, callable_identity, shaping
 
 MAX_DEPTH = 48
-# Parameters of models under the names that providers' classes give them; keyed wherever they exist.
-MODEL_PARAMETERS = frozenset({
-    *MODEL_NAMES, *ENDPOINTS, "azure_deployment", "default_headers", "default_query",
-    "deployment_name", "extra_body", "frequency_penalty", "logit_bias", "max_completion_tokens",
-    "max_output_tokens", "max_tokens", "min_p", "model_kwargs", "n", "openai_organization",
-    "openai_proxy", "organization", "presence_penalty", "project", "reasoning", "reasoning_effort",
-    "region_name", "repetition_penalty", "response_format", "seed", "service_tier", "stop",
-    "temperature", "thinking", "top_k", "top_p", "verbosity",
-})  # fmt: skip
 _TYPING_ONLY = frozenset({"custom_input_type", "custom_output_type", "input_types", "output_type"})
 _PLAIN = (str, bool, int, float)
-_FRAMEWORK = ("langchain", "langgraph")
-
-
-def _is_framework(kind: type) -> bool:
-    """Tell whether a class comes with LangChain or one of its packages, not from the app."""
-    top = kind.__module__.partition(".")[0]
-    if top.partition("_")[0] not in _FRAMEWORK:
-        return False
-    return hasattr(sys.modules.get(top), "__path__")  # a package, not a module of that prefix
-
-
-def _is_provider(kind: type) -> TypeGuard[type[BaseModel]]:
-    if not issubclass(kind, BaseModel) or not _is_framework(kind):
-        return False
-    return kind.__module__.partition(".")[0] != "langchain_core"
-
-
-def _tells_its_parameters(kind: type[BaseLanguageModel[Any]]) -> bool:
-    """Tell whether a class of models overrides what LangChain takes to identify it."""
-    return kind._identifying_params is not BaseLanguageModel._identifying_params
 
 
 class Running(Struct, frozen=True):
-    """What a chain would run: its plain description, and the first model found in it."""
+    """What a chain would run: its plain description, the first model in it, and all its prompts."""
 
     described: object
     model: str
     endpoint: str
+    prompts: Sequence[object]
 
 
 class Fingerprint:
@@ -91,7 +65,10 @@ class Fingerprint:
         described = walk.value(root, type(root).__name__)
         models = walk.models or [{}]
         return Running(
-            described, first_text(models[0], MODEL_NAMES), first_text(models[0], ENDPOINTS)
+            described,
+            first_text(models[0], MODEL_NAMES),
+            first_text(models[0], ENDPOINTS),
+            walk.prompts,
         )
 
     def parameters_of(self, model: BaseLanguageModel[Any], *, prepared: bool) -> frozenset[str]:
@@ -104,24 +81,21 @@ class Fingerprint:
         kind = type(model)
         known = self._parameters.get(kind)
         if known is None:
-            bases = [base for base in kind.__mro__ if _is_provider(base)]
+            bases = [base for base in kind.__mro__ if is_provider(base)]
             declared = {name for base in bases for name in base.model_fields}
             known = self._parameters[kind] = MODEL_PARAMETERS | declared
-        if _tells_its_parameters(kind):
+        if tells_its_parameters(kind):
             return known
         if prepared:
             return known | model.model_fields_set
-        first = (
-            model,
-            frozenset(model.model_fields_set),
-        )  # kept alive, so that its id stays its own
+        first = (model, frozenset(model.model_fields_set))  # alive, so that its id stays its own
         return known | self._given.setdefault(id(model), first)[1]
 
     def class_of(self, kind: type) -> object:
         """Return a class by its name and, outside of LangChain, the code of its methods."""
         known = self._classes.get(kind)
         if known is None:
-            named = _is_framework(kind)
+            named = is_framework(kind)
             known = self._classes[kind] = name_of(kind) if named else callable_identity(kind)
         return known
 
@@ -131,17 +105,24 @@ class Fingerprint:
         if known is None:
             skipped = _TYPING_ONLY
             if issubclass(kind, BaseTool):
-                skipped |= NOT_KEYED
+                skipped |= CALLING
             elif issubclass(kind, Runnable):
-                skipped |= NOT_KEYED | {"name"}  # of its runs; that of a tool the model sees
+                skipped |= CALLING | {"name"}  # of its runs; that of a tool the model sees
             known = self._fields[kind] = tuple(
                 name
                 for name, field in kind.model_fields.items()
-                if name not in skipped
-                and field.exclude is not True
-                and not SECRET_NAME.search(name)
+                if name not in skipped and field.exclude is not True
             )
         return known
+
+    def values_of(self, node: BaseModel) -> Mapping[str, object]:
+        """Return the fields of an object that say what it does."""
+        fields = {name: getattr(node, name) for name in self.fields_of(type(node))}
+        return {**fields, **(node.model_extra or {})}
+
+    def function(self, item: object, resolve: Callable[[object], object]) -> object:
+        """Return what a function would do; ``resolve`` reads the objects that it sees."""
+        return callable_identity(item, resolve=resolve)
 
     def schema(self, kind: type) -> object:
         """Return a class that is a value, with its schema if it is a pydantic one."""
@@ -158,7 +139,9 @@ class _Walk:
         self._config = config
         self._depth = 0
         self._prepared = False
+        self._in_model = False
         self.models: list[Mapping[str, object]] = []
+        self.prompts: list[object] = []
 
     def value(self, item: object, where: str) -> object:
         """Return an object as plain data."""
@@ -179,7 +162,8 @@ class _Walk:
             case None | str() | bool() | int() | float():
                 return item
             case Mapping():
-                return {_key(key, where): self.value(one, where) for key, one in item.items()}
+                rule = keyed.no_secret if self._in_model else keyed.everything
+                return self._entries(item, where, rule)
             case list() | tuple():
                 return [self.value(one, where) for one in item]
             case SecretStr() | SecretBytes():
@@ -192,7 +176,26 @@ class _Walk:
                 return self._fields(item, where)
         return self._function(item, where)
 
+    def _entries(
+        self, given: Mapping[Any, object], where: str, is_keyed: keyed.Keyed
+    ) -> dict[str, object]:
+        read: dict[str, object] = {}
+        for key, one in given.items():
+            name = _key(key, where)
+            if not is_keyed(name, one):
+                continue
+            plain = one is None or type(one) in _PLAIN
+            read[name] = one if plain else self.value(shaping(name, one), f"{where}.{name}")
+        return read
+
     def _runnable(self, node: Runnable[object, object], where: str) -> object:
+        outer, self._in_model = self._in_model, isinstance(node, BaseLanguageModel)
+        try:
+            return self._kind(node, where)
+        finally:
+            self._in_model = outer
+
+    def _kind(self, node: Runnable[object, object], where: str) -> object:
         match node:
             case BaseLanguageModel():
                 return self._model(node, where)
@@ -212,18 +215,16 @@ class _Walk:
 
     def _model(self, model: BaseLanguageModel[Any], where: str) -> object:
         parameters = self._owner.parameters_of(model, prepared=self._prepared)
-        read: dict[str, object] = {}
-        for name in self._owner.fields_of(type(model)):
-            if name in parameters:
-                one: object = getattr(model, name)
-                if not isinstance(one, Iterator):  # the state of a scripted fake
-                    read[name] = self.value(one, f"{where}.{name}")
-        says = getattr(model, "_identifying_params", {})
-        params = {
-            name: self.value(one, f"{where}.{name}")
-            for name, one in says.items()
-            if not SECRET_NAME.search(name)
+        fields = {
+            name: getattr(model, name)
+            for name in self._owner.fields_of(type(model))
+            if name in parameters
         }
+        # an iterator is the state of a scripted fake
+        fields = {name: one for name, one in fields.items() if not isinstance(one, Iterator)}
+        read = self._entries(fields, where, keyed.of_model)
+        says = getattr(model, "_identifying_params", {})
+        params = self._entries(says, where, keyed.of_model)
         self.models.append({**read, **params})
         return {"model": self._owner.class_of(type(model)), "params": params, "fields": read}
 
@@ -248,21 +249,21 @@ class _Walk:
             bound = self.value(node.bound, where)
         finally:
             self._config = outer
-        return {"bound": bound, "with": self.value(dict(node.kwargs), f"{where}.bind")}
+        self._in_model = _is_model(node.bound)
+        rule = keyed.of_model if self._in_model else keyed.everything
+        return {"bound": bound, "with": self._entries(node.kwargs, f"{where}.bind", rule)}
 
     def _fields(self, node: BaseModel, where: str) -> object:
-        kind = type(node)
-        read = {
-            name: self.value(getattr(node, name), f"{where}.{name}")
-            for name in self._owner.fields_of(kind)
-        }
-        for name, one in (node.model_extra or {}).items():
-            read[name] = self.value(one, f"{where}.{name}")
-        return {"class": self._owner.class_of(kind), "fields": read}
+        rule = keyed.everything if is_core(type(node)) else keyed.no_secret
+        read = self._entries(self._owner.values_of(node), where, rule)
+        described = {"class": self._owner.class_of(type(node)), "fields": read}
+        if isinstance(node, BasePromptTemplate):
+            self.prompts.append(described)
+        return described
 
     def _function(self, item: object, where: str) -> object:
         try:
-            return callable_identity(item, resolve=lambda seen: self.value(seen, where))
+            return self._owner.function(item, lambda seen: self.value(seen, where))
         except CanonicalError as error:
             if self._owner.version is None:
                 raise CanonicalError(f"{where}: {error}") from error
@@ -273,6 +274,13 @@ class _Walk:
         if self._owner.version is None:
             raise CanonicalError(f"{where} is a {name_of(type(item))}, whose state is unknown")
         return {"opaque": name_of(type(item)), "version": self._owner.version}
+
+
+def _is_model(node: object) -> bool:
+    """Tell whether what a binding hands its options to is a model."""
+    while isinstance(node, RunnableBindingBase | DynamicRunnable):
+        node = node.bound if isinstance(node, RunnableBindingBase) else node.default
+    return isinstance(node, BaseLanguageModel)
 
 
 def _key(key: object, where: str) -> str:

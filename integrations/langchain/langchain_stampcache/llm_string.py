@@ -15,19 +15,12 @@ from collections.abc import Callable, Mapping
 from msgspec import Struct
 from pydantic import BaseModel
 
+from langchain_stampcache import keyed
 from langchain_stampcache.schemas import class_named, schema_named
 from stampcache import Seam, Settings, Stamps
-from stampcache.adapters import CanonicalError
+from stampcache.adapters import CanonicalError, shaping
 
 STRINGS_KEPT = 512
-# What a model's serialised form carries besides its parameters: it watches the calls or paces them.
-NOT_KEYED = frozenset({
-    "cache", "callbacks", "custom_get_token_ids", "max_retries", "metadata", "rate_limiter",
-    "request_timeout", "tags", "timeout", "verbose",
-})  # fmt: skip
-SECRET_NAME = re.compile(
-    r"(^|_)(api_?key|api_?token|access_?token|auth_?token|secret|password)$", re.IGNORECASE
-)
 ENDPOINTS = (
     "openai_api_base", "base_url", "api_base", "azure_endpoint", "endpoint", "endpoint_url",
 )  # fmt: skip
@@ -133,7 +126,7 @@ class _Reading:
         options = self._options(llm_string[end + 3 :])
         return {
             "class": head.get("id"),
-            "kwargs": _plain(known),
+            "kwargs": _entries(known, keyed.of_model),
             "options": options,
             **{name: known[name] for name in (*MODEL_NAMES, *ENDPOINTS) if name in known},
         }
@@ -150,8 +143,8 @@ class _Reading:
         for name, value in pairs:
             if not isinstance(name, str):
                 raise ValueError("a parameter has no name")
-            if name not in NOT_KEYED and not SECRET_NAME.search(name):
-                read[name] = self._with_schemas(value)
+            if keyed.of_model(name, value):
+                read[name] = self._with_schemas(shaping(name, value))
         return read
 
     def _with_schemas(self, value: object) -> object:
@@ -160,7 +153,11 @@ class _Reading:
                 self.classes[name] = class_named(name)
                 return {_CLASS: name, "schema": schema_named(name)}
             case dict():
-                return {name: self._with_schemas(item) for name, item in value.items()}
+                return {
+                    name: self._with_schemas(shaping(str(name), item))
+                    for name, item in value.items()
+                    if keyed.no_secret(str(name), item)
+                }
             case list() | tuple():
                 return [self._with_schemas(item) for item in value]
         return value
@@ -174,21 +171,26 @@ def _as_literal(found: re.Match[str]) -> str:
 def _plain(value: object) -> object:
     """Return serialised parameters without secrets, or refuse an object without identity."""
     match value:
-        case dict() if value.get("type") == "not_implemented":
+        case {"lc": 1, "type": "not_implemented", **rest}:
             raise CanonicalError(
-                f"a parameter of the model is an object of unknown state ({value.get('id')})"
+                f"a parameter of the model is an object of unknown state ({rest.get('id')})"
             )
+        case {"lc": 1, "type": "constructor", "id": named, "kwargs": dict(kwargs)}:
+            return {"class": named, "kwargs": _entries(kwargs, keyed.of_model)}
         case dict():
-            return {
-                name: _plain(item)
-                for name, item in value.items()
-                if name not in NOT_KEYED and not _is_secret(name, item)
-            }
+            return _entries(value, keyed.no_secret)
         case list():
             return [_plain(item) for item in value]
     return value
 
 
-def _is_secret(name: str, item: object) -> bool:
-    marked = isinstance(item, dict) and item.get("type") == "secret"
-    return marked or SECRET_NAME.search(name) is not None
+def _entries(given: Mapping[str, object], is_keyed: keyed.Keyed) -> dict[str, object]:
+    return {
+        name: _plain(shaping(name, item))
+        for name, item in given.items()
+        if is_keyed(name, item) and not _is_marked_secret(item)
+    }
+
+
+def _is_marked_secret(item: object) -> bool:
+    return isinstance(item, dict) and item.get("lc") == 1 and item.get("type") == "secret"

@@ -22,7 +22,7 @@ OUTCOMES_KEPT = 1_024
 Place: TypeAlias = tuple[str, int, Scope | None, bytes]
 
 
-class Asked(Struct, frozen=True):
+class PendingCall(Struct, frozen=True):
     """One lookup that found nothing to serve; ``at_s`` is a reading of the monotonic clock."""
 
     request: Request
@@ -40,13 +40,13 @@ class Pending:
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._asked: OrderedDict[Place, list[Asked]] = OrderedDict()
+        self._asked: OrderedDict[Place, list[PendingCall]] = OrderedDict()
         self._count = 0
 
     def put(self, prompt: str, llm_string: str, request: Request, outcome: Miss | Stale) -> None:
         """Keep the outcome of a lookup that the running caller made."""
         place = _place(prompt, llm_string)
-        asked = Asked(request, outcome, time.perf_counter())
+        asked = PendingCall(request, outcome, time.perf_counter())
         with self._lock:
             self._asked.setdefault(place, []).append(asked)
             self._asked.move_to_end(place)
@@ -54,7 +54,7 @@ class Pending:
             while self._count > OUTCOMES_KEPT:
                 self._forget_oldest()
 
-    def take(self, prompt: str, llm_string: str) -> Asked | None:
+    def take(self, prompt: str, llm_string: str) -> PendingCall | None:
         """Return the latest outcome that the running caller put under these strings."""
         place = _place(prompt, llm_string)
         with self._lock:

@@ -8,12 +8,12 @@ from langchain_core.messages import AIMessage, BaseMessage
 from msgspec import Struct
 from pydantic import BaseModel
 
-from langchain_stampcache import payload, readings
-from langchain_stampcache.meter import Meter
+from langchain_stampcache import payload
 from langchain_stampcache.payload import ChainResult
-from langchain_stampcache.reports import reset
-from stampcache import Answer, Hit, Outcome, Usage
-from stampcache.adapters import CacheFields, fields, shared_fields
+from langchain_stampcache.reports import own, reset
+from langchain_stampcache.usage import COMPLETE, WAITING, Meter, message_finish, message_usage
+from stampcache import Answer, Usage
+from stampcache.adapters import CacheFields
 
 Inputs = Mapping[str, Any]
 _RESERVED = frozenset({"input", "context", "answer", "cache"})
@@ -70,9 +70,9 @@ def _text(answer: object) -> str:
 def _finish_reason(answer: object, meter: Meter) -> str:
     seen = meter.finish_reason
     if isinstance(answer, BaseMessage):
-        own = readings.message_finish(answer)
-        return own if own and (seen in readings.COMPLETE or seen in readings.WAITING) else seen
-    if seen in readings.WAITING and not isinstance(answer, str):
+        own = message_finish(answer)
+        return own if own and (seen in COMPLETE or seen in WAITING) else seen
+    if seen in WAITING and not isinstance(answer, str):
         return "stop"  # the calls of tools were themselves the answer, read by a parser
     return seen
 
@@ -80,7 +80,7 @@ def _finish_reason(answer: object, meter: Meter) -> str:
 def _usage(answer: object, meter: Meter) -> Usage:
     seen = meter.usage
     if seen == Usage() and isinstance(answer, BaseMessage):
-        return readings.message_usage(answer)
+        return message_usage(answer)
     return seen
 
 
@@ -96,24 +96,23 @@ def output(inputs: Inputs, result: ChainResult, report: CacheFields) -> dict[str
 
 
 def copied(
-    inputs: Inputs, shared: Answer, outcome: Outcome, documents: Sequence[Document] | None
+    inputs: Inputs, kept: Answer, report: CacheFields, documents: Sequence[Document] | None
 ) -> dict[str, Any]:
     """Return the caller's own copy of an answer that was made for another request, or before.
 
     Args:
         inputs: what this caller gave.
-        shared: the stored answer.
-        outcome: of the lookup.
+        kept: the stored answer.
+        report: the fields of the cache that go with it.
         documents: what this caller's question retrieved; ``None``: those the answer was made from.
 
     Raises:
         CodecError: the stored answer cannot be read.
     """
-    stored = payload.load_result(shared.payload, shared.format)
-    report = shared_fields(outcome, shared)
+    stored = payload.load_result(kept.payload, kept.format)
     if isinstance(stored.answer, BaseMessage):
         reset(stored.answer)
-        if isinstance(outcome, Hit):
-            stored.answer.response_metadata["cache"] = fields(outcome)
+        if report["level"] is not None:  # from the store, and not from an equal call just made
+            stored.answer.response_metadata["cache"] = own(report)
     context = stored.context if documents is None else list(documents)
     return output(inputs, ChainResult(stored.answer, context, stored.extras), report)

@@ -1,4 +1,4 @@
-"""Asking a retriever, and naming it: what it is set to do, not the documents that it holds."""
+"""Asking a retriever, whichever of LangChain's forms it has."""
 
 from collections.abc import Callable, Mapping
 from typing import Any, TypeAlias
@@ -7,18 +7,11 @@ from langchain_core.documents import Document
 from langchain_core.retrievers import BaseRetriever
 from langchain_core.runnables import Runnable, RunnableConfig, RunnableLambda
 
-from langchain_stampcache.fingerprint import Fingerprint
-from langchain_stampcache.schemas import name_of
+from langchain_stampcache.retriever_settings import RetrieverSettings
 
 Retriever: TypeAlias = (
     BaseRetriever | Runnable[dict[str, Any], list[Document]] | Callable[[str], list[Document]]
 )
-# What retrievers are set to do. What they hold must not be read here: a changed document is seen by
-# its evidence and makes its own answers stale, not those of all other documents.
-SETTINGS = (
-    "alpha", "fetch_k", "filter", "k", "lambda_mult", "score_threshold", "search_kwargs",
-    "search_type", "top_k", "weights",
-)  # fmt: skip
 
 
 class Retrieving:
@@ -33,20 +26,20 @@ class Retrieving:
         if retriever is not None:
             plain = not isinstance(retriever, Runnable)
             self._runnable = RunnableLambda(retriever) if plain else retriever  # type: ignore[assignment, arg-type]
-        self._printed = Fingerprint(version="opaque")
+        self._settings = RetrieverSettings()
 
-    def described(self) -> object:
-        """Return what the retriever is set to do, as plain data."""
-        given = self._given
-        if given is None:
-            return None
-        if not isinstance(given, Runnable):
-            return {"function": f"{given.__module__}.{getattr(given, '__qualname__', '')}"}
-        settings = {name: getattr(given, name) for name in SETTINGS if hasattr(given, name)}
-        return {
-            "class": name_of(type(given)),
-            "settings": self._printed.read(settings, None).described,
-        }
+    @property
+    def retrieves(self) -> bool:
+        """Whether there is a retriever at all."""
+        return self._given is not None
+
+    def described(self, config: RunnableConfig | None) -> object:
+        """Return what the retriever is set to do under this config; ``None`` without a retriever.
+
+        Raises:
+            CanonicalError: a setting of it has no canonical form.
+        """
+        return None if self._given is None else self._settings.described(self._given, config)
 
     def retrieve(
         self, question: str, inputs: Mapping[str, Any], config: RunnableConfig

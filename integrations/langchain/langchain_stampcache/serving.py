@@ -1,9 +1,11 @@
 """The path of one question through a `CachedChain`, written once for sync and async.
 
 `Serving.serve` retrieves (where evidence is rechecked) and looks up; on a miss the answer chain
-runs and its answer is stored. Equal questions that run at once share one answer. What fails in the
-cache is counted, and the chain answers as if there were no cache; what fails in the retriever or
-the answer chain goes to the caller unchanged, and nothing is stored.
+runs and its answer is stored. Where nothing is rechecked it retrieves after the lookup that missed,
+so that the fence of that lookup covers a document that changes meanwhile. Equal questions that run
+at once share one answer. What fails in the cache is counted, and the chain answers as if there were
+no cache; what fails in the retriever or the answer chain goes to the caller unchanged, and nothing
+is stored.
 """
 
 import time
@@ -13,8 +15,8 @@ from typing import Any, TypeAlias
 from langchain_core.runnables import Runnable
 from msgspec import Struct
 
-from langchain_stampcache.asking import Asking
 from langchain_stampcache.evidence import evidence_of
+from langchain_stampcache.requests import Requests
 from langchain_stampcache.results import Making, answer_of, output
 from langchain_stampcache.retrieving import Retrieving
 from langchain_stampcache.turn import Turn
@@ -29,6 +31,7 @@ from stampcache.adapters import (
     Made,
     Recheck,
     Step,
+    Validity,
     fields,
 )
 
@@ -40,9 +43,8 @@ class Parts(Struct, frozen=True, kw_only=True):
 
     retrieving: Retrieving
     answer: Runnable[Any, Any]
-    asking: Asking
-    corpus: str
-    rechecked: bool
+    requests: Requests
+    validity: Validity
 
 
 class Serving:
@@ -80,35 +82,40 @@ class Serving:
     # -- before the lookup -------------------------------------------------------------------------
 
     def _prepare(self, turn: Turn) -> Flow[None]:
-        if self._parts.rechecked:
+        if self._parts.validity.rechecked:
             turn.documents = yield from self._retrieve(turn, turn.question)
 
     def _ask(self, turn: Turn) -> Ask | Miss:
         """Return what is asked of the cache, or the Miss of a question that bypasses it."""
         try:
-            if self._parts.rechecked:
-                turn.evidence = evidence_of(turn.documents or (), corpus=self._parts.corpus)
+            if self._parts.validity.rechecked:
+                turn.evidence = evidence_of(
+                    turn.documents or (), corpus=self._parts.validity.corpus
+                )
         except CanonicalError as error:
             return Miss(reason=Reason.EVIDENCE_UNKNOWN, detail=str(error))
         except Exception as error:  # noqa: BLE001 - counted; the chain answers without the cache
             self.front.failed("evidence", error)
             return Miss(reason=Reason.EVIDENCE_UNKNOWN, detail=str(error))
         try:
-            request = self._parts.asking.request(turn.inputs, turn.config, turn.evidence)
+            request = self._parts.requests.of(turn.inputs, turn.config, turn.evidence)
         except CanonicalError as error:
             return Miss(reason=Reason.UNCACHEABLE, detail=str(error))
         except Exception as error:  # noqa: BLE001 - counted; the chain answers without the cache
             self.front.failed("request", error)
             return Miss(reason=Reason.UNCACHEABLE, detail=str(error))
-        return self.front.ask(request, can_retrieve=self._parts.rechecked)
+        validity = self._parts.validity
+        return self.front.ask(
+            request, can_retrieve=validity.rechecked, allow_stale=validity.allow_stale
+        )
 
     def _recheck(self, turn: Turn) -> Recheck | None:
-        if not self._parts.rechecked:
+        if not self._parts.validity.rechecked:
             return None
 
         def recheck(question: str) -> Flow[Sequence[Evidence]]:
             documents = yield from self._retrieve(turn, question)
-            return evidence_of(documents, corpus=self._parts.corpus)
+            return evidence_of(documents, corpus=self._parts.validity.corpus)
 
         return recheck
 
@@ -134,14 +141,27 @@ class Serving:
 
     def _made(self, turn: Turn, outcome: Outcome) -> Flow[Made[Output]]:
         making = yield from self._make(turn)
-        answer = self._stored_form(turn, making)  # first, as it notes the evidence
+        answer = self._stored_form(making) if self._knows_evidence(turn) else None
         given = output(turn.inputs, making.result, fields(outcome))
         return Made(output=given, answer=answer, evidence=turn.evidence)
 
-    def _stored_form(self, turn: Turn, making: Making) -> Answer | None:
+    def _knows_evidence(self, turn: Turn) -> bool:
+        """Note what the answer was made from; where that is unknown it must not be stored.
+
+        No change of a document could ever be seen to touch it. An app without documents has none.
+        """
+        if turn.evidence is not None or not self._parts.retrieving.retrieves:
+            return True
         try:
-            if turn.evidence is None:
-                turn.evidence = evidence_of(turn.documents or (), corpus=self._parts.corpus)
+            turn.evidence = evidence_of(turn.documents or (), corpus=self._parts.validity.corpus)
+        except CanonicalError:
+            self.front.core.counters.event("adapter.evidence_unknown")
+        except Exception as error:  # noqa: BLE001 - counted; the answer is given, but not stored
+            self.front.failed("evidence", error)
+        return turn.evidence is not None
+
+    def _stored_form(self, making: Making) -> Answer | None:
+        try:
             return answer_of(making)
         except Exception as error:  # noqa: BLE001 - counted; the answer is given, but not stored
             self.front.failed("not_storable", error)

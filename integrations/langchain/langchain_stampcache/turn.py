@@ -1,14 +1,15 @@
 """One request to a `CachedChain`: what it has found out so far. Nothing of it is shared."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 from langchain_core.documents import Document
 from langchain_core.runnables import RunnableConfig
 
-from langchain_stampcache.meter import Meter
 from langchain_stampcache.results import Making, copied, result_of
-from stampcache import Answer, Evidence, Hit, Level, Outcome
+from langchain_stampcache.usage import Meter
+from stampcache import Answer, Evidence
+from stampcache.adapters import CacheFields
 
 
 class Turn:
@@ -49,12 +50,15 @@ class Turn:
             result=result_of(raw, self.documents or ()), meter=self.meter, latency_s=latency_s
         )
 
-    def copied(self, answer: Answer, outcome: Outcome) -> dict[str, Any]:
+    def copied(self, answer: Answer, report: CacheFields) -> dict[str, Any]:
         """Return one's own copy of an answer as the output.
+
+        Its documents are those that this question retrieved, if they are those it was made from. A
+        similar question retrieves others, and what is stale was made from others.
 
         Raises:
             CodecError: the stored answer cannot be read.
         """
-        by_meaning = isinstance(outcome, Hit) and outcome.level is Level.SEMANTIC
-        context: Sequence[Document] | None = None if by_meaning else self.documents
-        return copied(self.inputs, answer, outcome, context)
+        same = report["level"] == "exact" and report["hit"]
+        shared = report["level"] is None
+        return copied(self.inputs, answer, report, self.documents if same or shared else None)

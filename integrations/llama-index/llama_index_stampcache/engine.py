@@ -2,8 +2,9 @@
 
 from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Literal
+from pathlib import Path
 
+import msgspec
 from llama_index.core.base.base_query_engine import BaseQueryEngine
 from llama_index.core.base.response.schema import RESPONSE_TYPE
 from llama_index.core.callbacks.schema import CBEventType, EventPayload
@@ -15,10 +16,17 @@ from llama_index_stampcache.inner import Inner
 from llama_index_stampcache.requests import Requests
 from llama_index_stampcache.serving import Serving
 from llama_index_stampcache.usage import listen
-from stampcache import AsyncCache, Cache, ConfigError, Stamps, open_cache
-from stampcache.adapters import CanonicalError, Explanation
-
-_GROUNDINGS = ("recheck", "none")
+from stampcache import AsyncCache, Cache, ConfigError, Manifest, Stamps, open_cache
+from stampcache.adapters import (
+    CanonicalError,
+    Core,
+    Explanation,
+    Front,
+    Grounding,
+    Validity,
+    VersionOf,
+    checked,
+)
 
 
 class CachedQueryEngine(BaseQueryEngine):
@@ -34,9 +42,13 @@ class CachedQueryEngine(BaseQueryEngine):
         inner: BaseQueryEngine,
         *,
         cache: Cache | AsyncCache | str,
-        grounding: Literal["recheck", "none"] = "recheck",
+        grounding: Grounding = "recheck",
+        version_of: VersionOf = "sources",
         corpus: str = "",
         stamps: Stamps | None = None,
+        manifest: Manifest | str | Path | None = None,
+        kind: str = "",
+        allow_stale: bool = False,
         version: str | None = None,
     ) -> None:
         """Put a cache in front of an engine.
@@ -46,53 +58,67 @@ class CachedQueryEngine(BaseQueryEngine):
                 ``synthesize``, which together do what its ``query`` does.
             cache: an open cache, or the URL of one.
             grounding: ``"recheck"`` retrieves for every question, and serves an answer only if the
-                same chunks are found; ``"none"`` retrieves on a miss only, and trusts time.
+                same chunks are found. ``"version"`` retrieves on a miss only, and serves an answer
+                until `Cache.invalidate` says that what it was made from has changed. ``"none"``
+                retrieves on a miss only, and trusts time.
+            version_of: under ``"version"``, what must not have changed: the ``"sources"`` that an
+                answer cites (a new document is then not noticed), or anything in the ``"corpus"``.
             corpus: names the documents, for ``cache.invalidate(corpus=...)``; by this name answers
-                are also found again after a restart with ``grounding="none"``.
-            stamps: versions that cannot be read from the engine.
+                are also found again where the index is another object, as after a restart.
+            stamps: versions that cannot be read from the engine; they go before those that can.
+                ``"version"`` and ``"none"`` need that of the index, here or in ``manifest``.
+            manifest: what ingestion wrote about the index, or the path of its file.
+            kind: the kind of data, which says how long answers live (``lifetimes=`` of the cache).
+            allow_stale: serve an answer that no longer holds at once, and say so in its report,
+                instead of making another one.
             version: stands for the parts of the engine that have no identity of their own, such as
                 an unknown client; change it whenever one of them changes.
 
         Raises:
             ConfigError: the engine cannot be cached that way; the sentence says what to change.
         """
-        if grounding not in _GROUNDINGS:
-            raise ConfigError(
-                f'grounding= is {grounding!r}; CachedQueryEngine has "recheck" and "none".'
-            )
         self._wrapped = Inner(inner)
-        if grounding == "recheck" and not self._wrapped.in_two_steps:
-            raise ConfigError(
-                f"{type(inner).__name__} has no retrieve() and synthesize() of its own, so that "
-                'its evidence cannot be rechecked; pass grounding="none".'
-            )
-        self._version = version
-        self._fingerprint = Fingerprint(
-            inner,
-            rechecked=grounding == "recheck",
+        given = Validity(
+            grounding=grounding,
+            version_of=version_of,
             corpus=corpus,
+            kind=kind,
+            allow_stale=allow_stale,
             stamps=stamps or Stamps(),
             version=version,
         )
-        self._check_identity()
         opened = open_cache(cache) if isinstance(cache, str) else cache
-        self._serving = Serving(
-            self._wrapped,
-            opened.core,
-            Requests(self._wrapped, self._fingerprint, corpus=corpus),
-            rechecked=grounding == "recheck",
-        )
+        try:
+            # that an engine retrieves nothing cannot be seen from outside
+            self._validity = checked(opened.core, given, manifest=manifest, has_index=True)
+            self._serving = self._served(opened.core)
+        except BaseException:
+            if isinstance(cache, str) and isinstance(opened, Cache):
+                opened.close()
+            raise
         self._cache = opened
         listen()
         super().__init__(inner.callback_manager)
 
-    def _check_identity(self) -> None:
+    def _served(self, core: Core) -> Serving:
+        if self._validity.rechecked and not self._wrapped.in_two_steps:
+            raise ConfigError(
+                f"{type(self.inner).__name__} has no retrieve() and synthesize() of its own, so "
+                'that its evidence cannot be rechecked; pass grounding="none" or "version".'
+            )
+        fingerprint = Fingerprint(self._wrapped, self._validity, known=core.intake.stamps)
+        self._check_identity(fingerprint)
+        self._front = Front(core, kind="llama-index.query-engine")
+        requests = Requests(self._wrapped, fingerprint, self._validity)
+        return Serving(self._wrapped, self._front, requests, self._validity)
+
+    def _check_identity(self, fingerprint: Fingerprint) -> None:
         try:
-            self._fingerprint.settings(self._wrapped.llm)
+            fingerprint.settings()
         except CanonicalError as error:
             advice = (
                 "pass plain settings"
-                if self._version is not None
+                if self._validity.version is not None
                 else 'pass version="..." and change it whenever that part changes'
             )
             raise ConfigError(
@@ -114,15 +140,19 @@ class CachedQueryEngine(BaseQueryEngine):
 
         It retrieves as `query` would; nothing is made, served or counted.
         """
-        return self._serving.front.run(self._serving.explain(QueryBundle(question)))
+        return self._front.run(self._serving.explain(QueryBundle(question)))
 
     async def aexplain(self, question: str) -> Explanation:
         """See `explain`."""
-        return await self._serving.front.arun(self._serving.explain(QueryBundle(question)))
+        return await self._front.arun(self._serving.explain(QueryBundle(question)))
 
     def identity_parts(self) -> Mapping[str, object]:
         """Return what identifies this engine inside another one: what it would run on a miss."""
-        return {"inner": self.inner, "version": self._version}
+        return {
+            "inner": self.inner,
+            "version": self._validity.version,
+            "stamps": msgspec.structs.asdict(self._validity.stamps),
+        }
 
     def retrieve(self, query_bundle: QueryBundle) -> list[NodeWithScore]:
         """Retrieve with the inner engine."""
@@ -161,14 +191,12 @@ class CachedQueryEngine(BaseQueryEngine):
 
     def _query(self, query_bundle: QueryBundle) -> RESPONSE_TYPE:
         with self._event(query_bundle) as ended:
-            ended.append(self._serving.front.run(self._serving.serve(query_bundle, aio=False)))
+            ended.append(self._front.run(self._serving.serve(query_bundle, aio=False)))
         return ended[0]
 
     async def _aquery(self, query_bundle: QueryBundle) -> RESPONSE_TYPE:
         with self._event(query_bundle) as ended:
-            ended.append(
-                await self._serving.front.arun(self._serving.serve(query_bundle, aio=True))
-            )
+            ended.append(await self._front.arun(self._serving.serve(query_bundle, aio=True)))
         return ended[0]
 
     @contextmanager

@@ -1,10 +1,11 @@
 """The engine that is cached, as the steps that a query takes through it."""
 
 import asyncio
-from collections.abc import Awaitable, Sequence
+from collections.abc import Awaitable, Iterator, Sequence
 from typing import Protocol, runtime_checkable
 
 from llama_index.core.base.base_query_engine import BaseQueryEngine
+from llama_index.core.base.base_retriever import BaseRetriever
 from llama_index.core.base.llms.base import BaseLLM
 from llama_index.core.base.response.schema import RESPONSE_TYPE
 from llama_index.core.llms.structured_llm import StructuredLLM
@@ -12,6 +13,7 @@ from llama_index.core.response_synthesizers import BaseSynthesizer
 from llama_index.core.schema import MetadataMode, NodeWithScore, QueryBundle
 from pydantic import BaseModel
 
+from llama_index_stampcache.describing import Described
 from stampcache.adapters import Step
 
 _EMPTY = "Empty Response"
@@ -35,26 +37,39 @@ class Inner:
     @property
     def in_two_steps(self) -> bool:
         """Whether a query can be run as a retrieval and a synthesis."""
+        return all(
+            type(each).retrieve is not BaseQueryEngine.retrieve
+            and type(each).synthesize is not BaseQueryEngine.synthesize
+            for each in self._engines()
+        )
+
+    def _engines(self) -> Iterator[BaseQueryEngine]:
+        """Yield the engine, and the one that it hands queries on to, as a transform does."""
         inner: object = self.engine
         while isinstance(inner, BaseQueryEngine):
-            kind = type(inner)
-            if kind.retrieve is BaseQueryEngine.retrieve:
-                return False
-            if kind.synthesize is BaseQueryEngine.synthesize:
-                return False
-            inner = getattr(inner, "_query_engine", None)  # a transform hands both on
-        return True
+            yield inner
+            if isinstance(inner, Described):
+                inner = inner.identity_parts().get("inner")
+            else:
+                inner = getattr(inner, "_query_engine", None)
 
     @property
     def synthesizer(self) -> BaseSynthesizer | None:
         """What makes the answer from the nodes, where the engine has such a part."""
-        inner: object = self.engine
-        while isinstance(inner, BaseQueryEngine):
-            found = getattr(inner, "_response_synthesizer", None)
-            if isinstance(found, BaseSynthesizer):
-                return found
-            inner = getattr(inner, "_query_engine", None)
-        return None
+        found = (getattr(each, "_response_synthesizer", None) for each in self._engines())
+        return next((part for part in found if isinstance(part, BaseSynthesizer)), None)
+
+    @property
+    def retriever(self) -> BaseRetriever | None:
+        """What finds the nodes, where the engine shows it."""
+        found = (getattr(each, "_retriever", None) for each in self._engines())
+        return next((part for part in found if isinstance(part, BaseRetriever)), None)
+
+    @property
+    def postprocessors(self) -> Sequence[object]:
+        """What sorts, changes and drops retrieved nodes, in its order."""
+        found = (getattr(each, "_node_postprocessors", None) for each in self._engines())
+        return [part for parts in found for part in parts or ()]
 
     @property
     def llm(self) -> BaseLLM | None:

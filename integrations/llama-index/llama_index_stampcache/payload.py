@@ -67,7 +67,7 @@ def draft(
     ``None`` where the response, a node or the metadata would not come back equal.
     """
     kind = _KINDS.get(type(response))
-    if kind is None or _is_consumed(response):
+    if kind is None or _is_consumed(response) or response.source_nodes is None:
         return None
     nodes = [_stored_node(one) for one in response.source_nodes]
     kept = [one for one in nodes if one is not None]

@@ -9,10 +9,10 @@ from llama_index_stampcache.evidence import evidence_of
 from llama_index_stampcache.fingerprint import Fingerprint
 from llama_index_stampcache.inner import Inner
 from stampcache import Evidence, Request
-from stampcache.adapters import CanonicalError
+from stampcache.adapters import CanonicalError, Validity
 
 
-class Asked(Struct, frozen=True):
+class Inputs(Struct, frozen=True):
     """What a bundle asks, noted before a retriever writes its vector into it.
 
     ``prompt`` is set where more than the question decides what is retrieved; then there is no
@@ -24,38 +24,39 @@ class Asked(Struct, frozen=True):
     image: bool = False
 
 
-def asked_of(bundle: QueryBundle) -> Asked:
+def inputs_of(bundle: QueryBundle) -> Inputs:
     """Return what a bundle asks."""
     if bundle.custom_embedding_strs is None and bundle.embedding is None:
-        return Asked(bundle.query_str, image=bundle.image_path is not None)
+        return Inputs(bundle.query_str, image=bundle.image_path is not None)
     prompt = {
         "question": bundle.query_str,
         "embedding_strs": bundle.custom_embedding_strs,
         "embedding": bundle.embedding,
     }
-    return Asked("", prompt, image=bundle.image_path is not None)
+    return Inputs("", prompt, image=bundle.image_path is not None)
 
 
 class Requests:
     """Makes the requests of one engine, whose settings are read anew for each."""
 
-    def __init__(self, inner: Inner, fingerprint: Fingerprint, *, corpus: str) -> None:
+    def __init__(self, inner: Inner, fingerprint: Fingerprint, validity: Validity) -> None:
         self._inner = inner
         self._fingerprint = fingerprint
-        self._corpus = corpus
+        self._validity = validity
 
-    def of(self, asked: Asked, nodes: Sequence[NodeWithScore] | None) -> Request:
+    def of(self, inputs: Inputs, nodes: Sequence[NodeWithScore] | None) -> Request:
         """Return the request for what was asked and retrieved.
 
         Raises:
             CanonicalError: the query, a node or a part of the engine has no identity.
         """
-        if asked.image:
+        if inputs.image:
             raise CanonicalError("The query has an image, whose content may change; ask without.")
         return Request(
-            question=asked.question,
-            prompt=asked.prompt,
-            settings=self._fingerprint.settings(self._inner.llm),
+            question=inputs.question,
+            prompt=inputs.prompt,
+            settings=self._fingerprint.settings(),
+            kind=self._validity.kind,
             evidence=None if nodes is None else self.evidence(nodes),
         )
 
@@ -65,4 +66,5 @@ class Requests:
         Raises:
             CanonicalError: a node carries media.
         """
-        return evidence_of(nodes, corpus=self._corpus, mode=self._inner.metadata_mode)
+        corpus = self._validity.corpus
+        return evidence_of(nodes, corpus=corpus, mode=self._inner.metadata_mode)

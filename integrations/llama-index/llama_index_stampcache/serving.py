@@ -22,22 +22,22 @@ from llama_index_stampcache import payload as payloads
 from llama_index_stampcache.inner import Inner
 from llama_index_stampcache.payload import Payload, PayloadError
 from llama_index_stampcache.reports import reported
-from llama_index_stampcache.requests import Asked, Requests, asked_of
+from llama_index_stampcache.requests import Inputs, Requests, inputs_of
 from llama_index_stampcache.streaming import atee, tee
 from llama_index_stampcache.usage import Meter
-from stampcache import Answer, CodecError, Evidence, Hit, Level, Miss, Outcome, Reason, Request
+from stampcache import Answer, CodecError, Evidence, Level, Miss, Reason, Request, Stale
 from stampcache.adapters import (
     Ask,
+    CacheFields,
     CanonicalError,
-    Core,
     Explanation,
     Flow,
     Front,
     Made,
     Recheck,
     Step,
+    Validity,
     fields,
-    shared_fields,
 )
 
 Result = TypeVar("Result")
@@ -53,67 +53,71 @@ class _Query(Struct, frozen=True, kw_only=True):
 
 
 class Serving:
-    """One engine in front of one cache."""
+    """One engine behind one cache; safe for threads and tasks."""
 
-    def __init__(self, inner: Inner, core: Core, requests: Requests, *, rechecked: bool) -> None:
+    def __init__(self, inner: Inner, front: Front, requests: Requests, validity: Validity) -> None:
         self._inner = inner
-        self.front = Front(core, kind="llama-index.query-engine")
+        self._front = front
         self._requests = requests
-        self._rechecked = rechecked
+        self._validity = validity
         self._in_two_steps = inner.in_two_steps
 
     def serve(self, bundle: QueryBundle, *, aio: bool) -> Flow[RESPONSE_TYPE]:
         """Answer one query; ``aio`` tells which driver runs the flow."""
-        asked = asked_of(bundle)  # before retrieving, which notes its embedding in the bundle
+        inputs = inputs_of(bundle)  # before retrieving, which notes its embedding in the bundle
         nodes = yield from self._retrieved(bundle)
-        request = self._request(asked, nodes)
+        request = self._request(inputs, nodes)
         ask = self._ask(request)
         if isinstance(ask, Miss):
-            self.front.bypassed(ask)
+            self._front.bypassed(ask)
             response = yield from self._making(bundle, nodes)
             return reported(response, fields(ask))
         query = _Query(bundle=bundle, nodes=nodes, request=ask.request, aio=aio)
         return (
-            yield from self.front.serve(
+            yield from self._front.serve(
                 ask,
                 recheck=self._recheck(),
-                read=lambda answer, outcome: self._read(query, answer, outcome),
+                read=lambda answer, report: self._read(query, answer, report),
                 make=lambda outcome: self._make(query, outcome),
             )
         )
 
     def explain(self, bundle: QueryBundle) -> Flow[Explanation]:
         """Tell which check would decide about a query now; nothing is served, made or counted."""
-        asked = asked_of(bundle)  # before retrieving, which notes its embedding in the bundle
+        inputs = inputs_of(bundle)  # before retrieving, which notes its embedding in the bundle
         nodes = yield from self._retrieved(bundle)
-        ask = self._ask(self._request(asked, nodes))
+        ask = self._ask(self._request(inputs, nodes))
         if isinstance(ask, Miss):
             return Explanation(Request(question=bundle.query_str), ask)
-        return (yield from self.front.explain(ask, self._recheck()))
+        return (yield from self._front.explain(ask, self._recheck()))
 
     # -- before the lookup -----------------------------------------------------------------------
 
     def _retrieved(self, bundle: QueryBundle) -> Flow[Sequence[NodeWithScore] | None]:
-        if not self._rechecked:
+        if not self._validity.rechecked:
             return None
         return (yield from self._inner.retrieve(bundle))
 
-    def _request(self, asked: Asked, nodes: Sequence[NodeWithScore] | None) -> Request | Miss:
+    def _request(self, inputs: Inputs, nodes: Sequence[NodeWithScore] | None) -> Request | Miss:
         try:
-            return self._requests.of(asked, nodes)
+            return self._requests.of(inputs, nodes)
         except CanonicalError as error:
             return Miss(reason=Reason.UNCACHEABLE, detail=str(error))
         except Exception as error:  # noqa: BLE001 - counted; the engine answers without the cache
-            self.front.failed("request", error)
+            self._front.failed("request", error)
             return Miss(reason=Reason.UNCACHEABLE, detail=str(error))
 
     def _ask(self, request: Request | Miss) -> Ask | Miss:
         if isinstance(request, Miss):
             return request
-        return self.front.ask(request, can_retrieve=self._rechecked)
+        return self._front.ask(
+            request,
+            can_retrieve=self._validity.rechecked,
+            allow_stale=self._validity.allow_stale,
+        )
 
     def _recheck(self) -> Recheck | None:
-        if not self._rechecked:
+        if not self._validity.rechecked:
             return None
 
         def recheck(question: str) -> Flow[Sequence[Evidence]]:
@@ -122,7 +126,7 @@ class Serving:
 
         return recheck
 
-    def _read(self, query: _Query, answer: Answer, outcome: Outcome) -> RESPONSE_TYPE:
+    def _read(self, query: _Query, answer: Answer, report: CacheFields) -> RESPONSE_TYPE:
         """Make a response from a stored answer.
 
         Raises:
@@ -130,17 +134,16 @@ class Serving:
         """
         if answer.format != payloads.FORMAT:
             raise CodecError(f"The stored answer has the format {answer.format!r}.")
-        by_meaning = isinstance(outcome, Hit) and outcome.level is Level.SEMANTIC
         try:
             response = payloads.respond(
                 payloads.decode(answer.payload),
-                retrieved=None if by_meaning else query.nodes,
+                retrieved=query.nodes if _is_from_same_nodes(report) else None,
                 output_cls=self._inner.output_cls,
                 aio=query.aio,
             )
         except PayloadError as error:
             raise CodecError(str(error)) from error
-        return reported(response, shared_fields(outcome, answer))
+        return reported(response, report)
 
     # -- making an answer ------------------------------------------------------------------------
 
@@ -151,7 +154,7 @@ class Serving:
             return self._inner.query(bundle)
         return self._inner.synthesize(bundle, nodes)
 
-    def _make(self, query: _Query, outcome: Outcome) -> Flow[Made[RESPONSE_TYPE]]:
+    def _make(self, query: _Query, outcome: Miss | Stale) -> Flow[Made[RESPONSE_TYPE]]:
         meter = Meter()
         nodes = query.nodes
         if nodes is None and self._in_two_steps:
@@ -159,15 +162,16 @@ class Serving:
         response = yield from _metered(self._making(query.bundle, nodes), meter)
         report = fields(outcome)
         draft = self._drafted(response, nodes)
-        if draft is None:
-            self.front.core.counters.event("adapter.not_storable")
+        evidence = self._evidence(response, nodes)
+        unfit = self._unfit(draft, evidence)
+        if draft is None or unfit:
+            self._front.core.counters.event(unfit)
             return Made(output=reported(response, report), answer=None)
-        evidence = self._evidence(response.source_nodes or None if nodes is None else nodes)
 
         def ended(chunks: list[str]) -> Flow[None]:
             if all(isinstance(chunk, str) for chunk in chunks):
                 answer = self._answer(payloads.with_chunks(draft, chunks), meter)
-                yield from self.front.update(
+                yield from self._front.update(
                     query.request, answer, outcome=outcome, evidence=evidence
                 )
 
@@ -183,15 +187,31 @@ class Serving:
         try:
             return payloads.draft(response, nodes, self._inner.output_cls)
         except Exception as error:  # noqa: BLE001 - counted; the answer is given, but not stored
-            self.front.failed("draft", error)
+            self._front.failed("draft", error)
             return None
 
-    def _evidence(self, nodes: Sequence[NodeWithScore] | None) -> tuple[Evidence, ...] | None:
-        """Return what an answer was made from; unknown where that was not seen, or media are in it."""
+    def _evidence(
+        self, response: RESPONSE_TYPE, nodes: Sequence[NodeWithScore] | None
+    ) -> tuple[Evidence, ...] | None:
+        """Return what an answer was made from; unknown where that was not seen, or media are in it.
+
+        An engine in one step tells it beside its answer. Without documents it tells of none, which
+        under ``"none"`` is no sign that something is missing.
+        """
+        told = nodes
+        if nodes is None:
+            without = self._validity.grounding == "none" and not response.source_nodes
+            told = None if without else response.source_nodes
         try:
-            return None if nodes is None else self._requests.evidence(nodes)
+            return None if told is None else self._requests.evidence(told)
         except CanonicalError:
             return None
+
+    def _unfit(self, draft: Payload | None, evidence: tuple[Evidence, ...] | None) -> str:
+        """Return the event for an answer that is not offered to the cache; empty for any other."""
+        if evidence is None and self._validity.grounding == "version":
+            return "adapter.evidence_unknown"  # no change could be told to concern it
+        return "adapter.not_storable" if draft is None else ""
 
     def _answer(self, payload: Payload, meter: Meter) -> Answer:
         text = payload.text or ""
@@ -209,13 +229,19 @@ class Serving:
     ) -> RESPONSE_TYPE | None:
         """Return a stream that tells when it was read to its end; ``None`` for what is no stream."""
         if isinstance(response, StreamingResponse):
-            stream = tee(response.response_gen, meter, lambda told: self.front.run(ended(told)))
+            stream = tee(response.response_gen, meter, lambda told: self._front.run(ended(told)))
             return dataclasses.replace(response, response_gen=stream)
         if isinstance(response, AsyncStreamingResponse):
-            astream = atee(response.response_gen, meter, lambda told: self.front.arun(ended(told)))
+            astream = atee(response.response_gen, meter, lambda told: self._front.arun(ended(told)))
             return dataclasses.replace(response, response_gen=astream)
         return None
 
 
 def _metered(step: Step[Result], meter: Meter) -> Step[Result]:
     return Step(sync=lambda: meter.call(step.sync), aio=lambda: meter.acall(step.aio))
+
+
+def _is_from_same_nodes(report: CacheFields) -> bool:
+    """Tell whether an answer was made from what was retrieved now: not if by meaning, or stale."""
+    shared = report["level"] is None
+    return shared or (report["hit"] and report["level"] == Level.EXACT.value)

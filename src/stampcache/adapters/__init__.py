@@ -1,14 +1,14 @@
 """Everything that an adapter of a framework may use besides the public names of `stampcache`.
 
-An adapter turns calls of its framework into requests (`is_secret` and `callable_identity` say what of
+An adapter turns calls of its framework into requests (`holds_secret` and `callable_identity` say what of
 a setting is keyed), runs them through a `Front`, and reports the outcome with `fields`. What stands
 here is kept stable for adapters outside of this repository, too.
 """
 
 from stampcache.adapters.fingerprint import callable_identity
 from stampcache.adapters.front import Found, Front, Made, Read, Recheck
-from stampcache.adapters.reporting import CacheFields, fields, shared_fields
-from stampcache.canonical import encode, value
+from stampcache.adapters.reporting import CacheFields, fields, shared_fields, stale_fields
+from stampcache.adapters.versions import Grounding, Validity, VersionOf, checked
 from stampcache.core import Core
 from stampcache.effects import Flow, Step
 from stampcache.embed import as_embedder
@@ -20,7 +20,7 @@ from stampcache.intake import Tenants
 from stampcache.opening import CAPACITY, LIFETIME_S
 from stampcache.ports import Embedder
 from stampcache.scope import current_scope
-from stampcache.unkeyed import CALLING, is_secret, is_secret_header
+from stampcache.unkeyed import CALLING, holds_secret, shaping
 
 __all__ = [
     "CALLING",
@@ -35,19 +35,22 @@ __all__ = [
     "Flow",
     "Found",
     "Front",
+    "Grounding",
     "Made",
     "Read",
     "Recheck",
     "Step",
     "Tenants",
+    "Validity",
+    "VersionOf",
     "as_embedder",
     "callable_identity",
+    "checked",
     "current_scope",
-    "encode",
     "fields",
-    "is_secret",
-    "is_secret_header",
+    "holds_secret",
     "name_of",
+    "shaping",
     "shared_fields",
-    "value",
+    "stale_fields",
 ]

@@ -12,28 +12,29 @@ from typing import Generic, TypeAlias, TypeVar
 from msgspec import Struct
 from msgspec.structs import replace
 
-from stampcache import drivers
+from stampcache import drivers, flows
+from stampcache.adapters.reporting import CacheFields, fields, shared_fields, stale_fields
 from stampcache.core import Core
 from stampcache.effects import Flow, Step, answered
 from stampcache.errors import CodecError, ScopeError
 from stampcache.explain import Explanation
 from stampcache.flows import Ask
 from stampcache.intake import flight_key
-from stampcache.model import Answer, Evidence, Reason, Selector
-from stampcache.outcome import Hit, Miss, Outcome, Stale
+from stampcache.model import Answer, Evidence, Reason
+from stampcache.outcome import Hit, Miss, Outcome, Stale, Update, is_late
 from stampcache.request import Request
 
 Done = TypeVar("Done")
 Result = TypeVar("Result")
 Output = TypeVar("Output")
 Recheck: TypeAlias = Callable[[str], Flow[Sequence[Evidence]]]
-Read: TypeAlias = Callable[[Answer, Outcome], Output]
+Read: TypeAlias = Callable[[Answer, CacheFields], Output]
 
 
 class Found(Struct, Generic[Output], frozen=True):
-    """A hit, and what was read from it."""
+    """A hit, or a stale answer where those are allowed, and what was read from it."""
 
-    hit: Hit
+    outcome: Hit | Stale
     output: Output
 
 
@@ -53,6 +54,8 @@ class _Shared(Struct, frozen=True):
 
     outcome: Outcome
     answer: Answer | None
+    made: bool
+    late: bool = False
 
 
 class Front:
@@ -70,10 +73,15 @@ class Front:
         """Drive a flow to its end in the running task."""
         return await drivers.arun(flow, self.core.async_ports)
 
-    def ask(self, request: Request, *, can_retrieve: bool = False) -> Ask | Miss:
-        """Return what a request asks of the cache, or the Miss of one that bypasses it."""
+    def ask(
+        self, request: Request, *, can_retrieve: bool = False, allow_stale: bool = False
+    ) -> Ask | Miss:
+        """Return what a request asks of the cache, or the Miss of one that bypasses it.
+
+        With ``allow_stale``, `serve` gives a stale answer to this very question, too.
+        """
         try:
-            return self.core.intake.ask(request, can_retrieve=can_retrieve)
+            return self.core.intake.ask(request, can_retrieve=can_retrieve, allow_stale=allow_stale)
         except ScopeError as error:
             return self._unscoped(error)
         except Exception as error:  # noqa: BLE001 - counted; the application runs without the cache
@@ -93,8 +101,8 @@ class Front:
         Args:
             ask: what `ask` returned for the request.
             recheck: gives the evidence of a question now.
-            read: returns the caller's own copy of a stored answer; raises `CodecError` where that
-                cannot be read.
+            read: returns the caller's own copy of a stored answer, with these fields beside it;
+                raises `CodecError` where that cannot be read.
             make: makes the answer after a lookup that found none. Its failure is the caller's.
         """
         own: list[Output] = []  # what this very caller was given
@@ -103,16 +111,19 @@ class Front:
             found = yield from self.look(ask, recheck=recheck, read=read)
             if isinstance(found, Found):
                 own.append(found.output)
-                return _Shared(found.hit, found.hit.answer)
+                return _Shared(found.outcome, found.outcome.answer, made=False)
             made = yield from make(found)
             own.append(made.output)
+            done: object = None
             if made.answer is not None:
-                yield from self.update(
+                done = yield from self.update(
                     ask.request, made.answer, outcome=found, evidence=made.evidence
                 )
-            return _Shared(found, made.answer)
+            return _Shared(found, made.answer, made=True, late=is_late(done))
 
         shared = yield from self._shared(ask, look_or_make)
+        while not own and shared.late:  # it was made from what has changed since it was begun
+            shared = yield from self._shared(ask, look_or_make)
         if not own:
             own += self._copied(shared, read)
         if not own:
@@ -129,10 +140,11 @@ class Front:
         """
         for _ in range(2):
             outcome = yield from self._lookup(ask, recheck)
-            if not isinstance(outcome, Hit):
+            if isinstance(outcome, Miss) or (isinstance(outcome, Stale) and not ask.allow_stale):
                 return outcome
             try:
-                return Found(outcome, read(outcome.entry.answer, outcome))
+                report = fields(outcome) if isinstance(outcome, Hit) else stale_fields(outcome)
+                return Found(outcome, read(outcome.entry.answer, report))
             except CodecError as error:
                 unreadable = error
             yield from self._drop(outcome, unreadable)
@@ -143,12 +155,18 @@ class Front:
         if shared.answer is None:
             return []
         try:
-            copy = read(shared.answer, shared.outcome)
+            copy = read(shared.answer, self._report_of(shared))
         except CodecError as error:
             self.core.counters.note("adapter.undecodable", error)
             return []
         self.followed(shared.outcome)
         return [copy]
+
+    def _report_of(self, shared: "_Shared") -> CacheFields:
+        if isinstance(shared.outcome, Stale) and not shared.made:
+            return stale_fields(shared.outcome)
+        assert shared.answer is not None
+        return shared_fields(shared.outcome, shared.answer)
 
     def _shared(self, ask: Ask, lead: Callable[[], Flow[Done]]) -> Step[Done]:
         """Run a flow once for all that ask the same meanwhile; its failure is shared too."""
@@ -159,8 +177,8 @@ class Front:
         )
 
     def _lookup(self, ask: Ask, recheck: Recheck | None) -> Flow[Outcome]:
-        now = replace(ask, now=self.core.intake.now())  # it may have waited for an equal request
-        return (yield from self._guarded(answered(self.core.lookup(now), recheck), "lookup"))
+        looking = self._guarded(lambda: answered(self.core.lookup_now(ask), recheck), "lookup")
+        return (yield from looking)
 
     def update(
         self,
@@ -169,24 +187,17 @@ class Front:
         *,
         outcome: Outcome | None,
         evidence: Sequence[Evidence] | None = None,
-    ) -> Flow[None]:
-        """Store an answer, if it may be stored."""
-        yield from self._guarded(self._updated(request, answer, outcome, evidence), "update")
+    ) -> Flow[Update | Miss]:
+        """Store an answer, if it may be stored; a Miss where that failed."""
+        updating = self._guarded(
+            lambda: self.core.update(request, answer, outcome, evidence), "update"
+        )
+        return (yield from updating)
 
-    def _updated(
-        self,
-        request: Request,
-        answer: Answer,
-        outcome: Outcome | None,
-        evidence: Sequence[Evidence] | None,
-    ) -> Flow[object]:
-        return (yield from self.core.update(request, answer, outcome, evidence))
-
-    def _drop(self, hit: Hit, error: Exception) -> Flow[None]:
-        """Delete an entry whose payload cannot be read, and count it."""
+    def _drop(self, outcome: Hit | Stale, error: Exception) -> Flow[None]:
+        """Purge an entry whose payload cannot be read, and count it."""
         self.core.counters.note("adapter.undecodable", error)
-        dropping = self.core.invalidate(Selector(entry=hit.entry_id))
-        yield from self._guarded(dropping, "drop")
+        yield from self._guarded(lambda: flows.remove(outcome.entry), "drop")
 
     def explain(self, ask: Ask, recheck: Recheck | None = None) -> Flow[Explanation]:
         """Tell which check would decide about a request now; here a failure is an error."""
@@ -215,10 +226,10 @@ class Front:
         self.core.counters.event("adapter.unscoped")
         return Miss(reason=Reason.UNSCOPED, detail=str(error))
 
-    def _guarded(self, flow: Flow[Result], what: str) -> Flow[Result | Miss]:
+    def _guarded(self, begin: Callable[[], Flow[Result]], what: str) -> Flow[Result | Miss]:
         """Run a part of the cache; where it fails, count it and return a Miss."""
         try:
-            return (yield from flow)
+            return (yield from begin())
         except ScopeError as error:
             return self._unscoped(error)
         except Exception as error:  # noqa: BLE001 - counted; the application runs without the cache

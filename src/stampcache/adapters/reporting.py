@@ -4,8 +4,8 @@ from typing import TypedDict
 
 import msgspec
 
-from stampcache.model import Answer, Reason
-from stampcache.outcome import Hit, Outcome, Saved, saved_by
+from stampcache.model import Answer, Level, Reason
+from stampcache.outcome import Hit, Outcome, Saved, Stale, saved_by
 
 
 class CacheFields(TypedDict):
@@ -20,7 +20,7 @@ class CacheFields(TypedDict):
 
 
 def fields(outcome: Outcome) -> CacheFields:
-    """Return what an adapter reports of a lookup."""
+    """Return what an adapter reports of a lookup after which the answer was made anew, or of a hit."""
     if isinstance(outcome, Hit):
         return CacheFields(
             hit=True,
@@ -31,6 +31,18 @@ def fields(outcome: Outcome) -> CacheFields:
             saved=_told(outcome.saved),
         )
     return _no_hit(outcome.reason, {})
+
+
+def stale_fields(outcome: Stale) -> CacheFields:
+    """Return what an adapter reports of a stale answer that it served: no hit, but from this entry."""
+    return CacheFields(
+        hit=False,
+        level=Level.EXACT.value,
+        similarity=1.0,
+        reason=outcome.reason.value,
+        entry_id=outcome.entry_id,
+        saved=_told(saved_by(outcome.entry.answer)),
+    )
 
 
 def shared_fields(outcome: Outcome, answer: Answer) -> CacheFields:

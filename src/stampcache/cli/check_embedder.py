@@ -5,7 +5,7 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 
 from stampcache.calibration import calibration_for
-from stampcache.cli.diagnosis import Diagnosis, fail, failed, ok, skip, warn
+from stampcache.cli.check_result import CheckResult, fail, failed, ok, skip, warn
 from stampcache.embed import as_embedder, embed_question
 from stampcache.errors import EmbedderError, StampCacheError
 from stampcache.ports import Embedder
@@ -22,7 +22,7 @@ _QUESTIONS = (
 
 def examine_embedder(
     given: object, *, dimensions: Mapping[str, int], stamps: Sequence[StampCount]
-) -> Iterator[Diagnosis]:
+) -> Iterator[CheckResult]:
     """Yield what is found about an embedder, beside what a store knows of those that filled it."""
     if given is None:
         known = ", ".join(sorted(dimensions))
@@ -54,7 +54,7 @@ def _measured(embedder: Embedder) -> tuple[int, float]:
     return sizes.pop(), statistics.median(times_ms)
 
 
-def _fits(name: str, dimension: int, dimensions: Mapping[str, int]) -> Diagnosis:
+def _fits(name: str, dimension: int, dimensions: Mapping[str, int]) -> CheckResult:
     recorded = dimensions.get(name)
     if recorded is None:
         return ok(
@@ -66,7 +66,7 @@ def _fits(name: str, dimension: int, dimensions: Mapping[str, int]) -> Diagnosis
     return ok("dimension", f"{dimension}, as recorded in the store")
 
 
-def _others(name: str, stamps: Sequence[StampCount]) -> Iterator[Diagnosis]:
+def _others(name: str, stamps: Sequence[StampCount]) -> Iterator[CheckResult]:
     others = {one.stamps.embedder for one in stamps} - {name, ""}
     count = sum(one.entries for one in stamps if one.stamps.embedder in others)
     if count:
@@ -76,7 +76,7 @@ def _others(name: str, stamps: Sequence[StampCount]) -> Iterator[Diagnosis]:
         yield warn("embedder", found, mend)
 
 
-def _calibrated(name: str) -> Diagnosis:
+def _calibrated(name: str) -> CheckResult:
     measured = calibration_for(name)
     if measured is None:
         found = f"none was measured for {name}: it serves exact hits only"

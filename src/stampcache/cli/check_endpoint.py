@@ -10,7 +10,7 @@ from urllib.parse import urlsplit
 
 from msgspec import Struct
 
-from stampcache.cli.diagnosis import Diagnosis, fail, ok, skip, warn
+from stampcache.cli.check_result import CheckResult, fail, ok, skip, warn
 
 DEEPSEEK = "https://api.deepseek.com"
 TIMEOUT_S = 5.0
@@ -34,7 +34,7 @@ class Endpoint(Struct, frozen=True):
 class _Unusable(Exception):
     """The endpoint cannot be used; carries the finding that says why."""
 
-    def __init__(self, finding: Diagnosis) -> None:
+    def __init__(self, finding: CheckResult) -> None:
         super().__init__(finding.found)
         self.finding = finding
 
@@ -46,7 +46,7 @@ class _NoRedirect(urllib.request.HTTPRedirectHandler):
         return None
 
 
-def examine_endpoint(endpoint: Endpoint) -> Iterator[Diagnosis]:
+def examine_endpoint(endpoint: Endpoint) -> Iterator[CheckResult]:
     """Yield what is found about an endpoint; asks ``GET {base}/models`` once, within 5 seconds."""
     if not endpoint.base:
         mend = "set DEEPSEEK_BASE_URL or DEEPSEEK_API_KEY, or say --endpoint http://host:8000/v1"
@@ -65,7 +65,7 @@ def examine_endpoint(endpoint: Endpoint) -> Iterator[Diagnosis]:
     yield _has_model(endpoint.model, models)
 
 
-def _has_model(model: str, models: list[str]) -> Diagnosis:
+def _has_model(model: str, models: list[str]) -> CheckResult:
     named = ", ".join(models[:_NAMES_SHOWN]) + (", ..." if len(models) > _NAMES_SHOWN else "")
     if not models:
         return warn("model", "the endpoint lists no model", "load a model into the server")
@@ -131,7 +131,7 @@ def _get(url: str, key: str) -> bytes:
         return read
 
 
-def _refused(endpoint: Endpoint, error: urllib.error.HTTPError) -> Diagnosis:
+def _refused(endpoint: Endpoint, error: urllib.error.HTTPError) -> CheckResult:
     found = f"{endpoint.base}/models answers {error.code} {error.reason}"
     if error.code in (401, 403):
         key = "the key in DEEPSEEK_API_KEY is not accepted" if endpoint.key else "it wants a key"
@@ -146,11 +146,11 @@ def _refused(endpoint: Endpoint, error: urllib.error.HTTPError) -> Diagnosis:
     return fail("endpoint", found, "check the URL and the server's log")
 
 
-def _down(base: str, reason: object) -> Diagnosis:
+def _down(base: str, reason: object) -> CheckResult:
     mend = "start the server, or check host, port and network"
     return fail("endpoint", f"{base} cannot be reached ({reason})", mend)
 
 
-def _late(base: str) -> Diagnosis:
+def _late(base: str) -> CheckResult:
     mend = "see whether the server is still loading its model, or behind a firewall"
     return fail("endpoint", f"{base} gave no whole answer within {TIMEOUT_S:.0f} s", mend)

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 from types import MappingProxyType
 
-from stampcache.cli.diagnosis import Diagnosis, ok, warn
+from stampcache.cli.check_result import CheckResult, ok, warn
 from stampcache.model import Stamps
 from stampcache.stores.sqlite_survey import StampCount
 
@@ -22,7 +22,7 @@ _NEEDED = MappingProxyType(
 )
 
 
-def stamp_findings(counts: Sequence[StampCount]) -> Iterator[Diagnosis]:
+def stamp_findings(counts: Sequence[StampCount]) -> Iterator[CheckResult]:
     """Yield one finding per stamp over the distinct stamps of all entries."""
     total = sum(one.entries for one in counts)
     if not total:
@@ -34,7 +34,7 @@ def stamp_findings(counts: Sequence[StampCount]) -> Iterator[Diagnosis]:
         yield _finding(name, unknown, total, versions)
 
 
-def _finding(name: str, unknown: int, total: int, versions: int) -> Diagnosis:
+def _finding(name: str, unknown: int, total: int, versions: int) -> CheckResult:
     check = f"stamp {name}"
     known = f"{versions} version{'' if versions == 1 else 's'}"
     if not unknown:

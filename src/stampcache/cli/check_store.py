@@ -6,9 +6,9 @@ from pathlib import Path
 
 from msgspec import Struct
 
+from stampcache.cli.check_result import CheckResult, fail, failed, ok, warn
 from stampcache.cli.check_stamps import stamp_findings
 from stampcache.cli.check_trouble import trouble_findings
-from stampcache.cli.diagnosis import Diagnosis, fail, failed, ok, warn
 from stampcache.cli.screen import size
 from stampcache.cli.target import is_there
 from stampcache.errors import StampCacheError, StoreError
@@ -23,7 +23,7 @@ _NO_SPACE = 16 * 2**20
 class StoreReport(Struct, frozen=True):
     """What was found out about a store, and what it knows about embedders and stamps."""
 
-    findings: Sequence[Diagnosis]
+    findings: Sequence[CheckResult]
     stamps: Sequence[StampCount] = ()
     dimensions: Mapping[str, int] = {}
 
@@ -60,7 +60,7 @@ def _examine_file(url: str, seen: SqliteSurvey, capacity: int) -> StoreReport:
     return StoreReport(findings, stamps, seen.dimensions)
 
 
-def _opened(url: str, capacity: int) -> Iterator[Diagnosis]:
+def _opened(url: str, capacity: int) -> Iterator[CheckResult]:
     """Open the store, which commits a write, and look at it from inside."""
     try:
         store = open_store(url, capacity=capacity)
@@ -78,7 +78,7 @@ def _opened(url: str, capacity: int) -> Iterator[Diagnosis]:
         store.close()
 
 
-def _integrity(store: Store) -> Iterator[Diagnosis]:
+def _integrity(store: Store) -> Iterator[CheckResult]:
     problems = store.problems()
     for problem in problems:
         found, _, mend = problem.partition(". " if ". " in problem else "; ")
@@ -87,7 +87,7 @@ def _integrity(store: Store) -> Iterator[Diagnosis]:
         yield ok("integrity", "every page and every entry can be read")
 
 
-def _entries(store: Store, capacity: int) -> Diagnosis:
+def _entries(store: Store, capacity: int) -> CheckResult:
     sizes = store.stats()
     found = (
         f"{sizes.entries:,} entries, {sizes.vectors:,} with a vector, of a capacity of "
@@ -99,7 +99,7 @@ def _entries(store: Store, capacity: int) -> Diagnosis:
     return ok("entries", found)
 
 
-def _file_findings(seen: SqliteSurvey) -> Iterator[Diagnosis]:
+def _file_findings(seen: SqliteSurvey) -> Iterator[CheckResult]:
     yield ok("schema", f"version {seen.schema}")
     mode = seen.journal_mode
     if mode == "wal":
@@ -110,7 +110,7 @@ def _file_findings(seen: SqliteSurvey) -> Iterator[Diagnosis]:
     yield _disk(seen.path, seen.size_bytes)
 
 
-def _disk(path: Path, file_bytes: int) -> Diagnosis:
+def _disk(path: Path, file_bytes: int) -> CheckResult:
     free = shutil.disk_usage(path.resolve().parent).free
     found = f"the file takes {size(file_bytes)}, {size(free)} are free beside it"
     if free < _NO_SPACE:

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping
 from types import MappingProxyType
 
-from stampcache.cli.diagnosis import Diagnosis, ok, warn
+from stampcache.cli.check_result import CheckResult, ok, warn
 
 _FAILURES = "error."
 _SEE_LOG = 'see the log of "stampcache" at level WARNING for what failed'
@@ -21,7 +21,7 @@ _MENDS = MappingProxyType(
 )
 
 
-def trouble_findings(counts: Mapping[str, int]) -> Iterator[Diagnosis]:
+def trouble_findings(counts: Mapping[str, int]) -> Iterator[CheckResult]:
     """Yield a warning per counter that points to trouble, or one finding that there is none."""
     troubles = {
         name: count

@@ -14,8 +14,8 @@ from rich.text import Text
 
 from stampcache.cli.check_embedder import examine_embedder
 from stampcache.cli.check_endpoint import Endpoint, examine_endpoint
+from stampcache.cli.check_result import CheckResult, Status, skip
 from stampcache.cli.check_store import StoreReport, examine_store
-from stampcache.cli.diagnosis import Diagnosis, Status, skip
 from stampcache.cli.options import AsJson, EmbedderName
 from stampcache.cli.screen import one_line, screen, write_json
 from stampcache.model import Stamps
@@ -31,7 +31,7 @@ _STAMPS_SHOWN = 20
 class Diagnosis(Struct, frozen=True):
     """All findings, and the distinct stamps of the store's entries."""
 
-    findings: Sequence[Diagnosis]
+    findings: Sequence[CheckResult]
     stamps: Sequence[StampCount]
 
     @property

@@ -1,4 +1,4 @@
-"""``stampcache invalidate``: delete what a change made untrue."""
+"""``stampcache invalidate``: mark what a change made stale."""
 
 from typing import Annotated, TypeAlias
 
@@ -36,11 +36,13 @@ def invalidate(
     audience: Audience = None,
     stamp: StampTexts = None,
     secret: Secret = None,
+    purge: Annotated[bool, typer.Option("--purge", help="Delete what is stale.")] = False,
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
 ) -> None:
-    """Delete all entries that match everything given, and print how many went.
+    """Make all entries stale that match everything given, and print how many.
 
-    Tenant, namespace and audience name one scope together. Asks before it deletes.
+    Tenant, namespace and audience name one scope together. Asks before it begins. With --purge all
+    invalidated and expired entries of the store are deleted, too.
     """
     stamps = stamps_from(stamp)
     scoped = (tenant, namespace, audience) != (None, None, None)
@@ -52,13 +54,20 @@ def invalidate(
         key = _UNUSED_SECRET if scope is None else secret_of(url, secret)
         cache = Cache(store, secret=key)
         if not yes:
-            typer.confirm(f"Delete all entries of {one_line(url)} with {told}?", abort=True)
-        gone = cache.invalidate(
+            typer.confirm(f"Make all entries of {one_line(url)} stale with {told}?", abort=True)
+        stale = cache.invalidate(
             corpus=corpus, source=source, chunk=chunk, entry=entry, stamps=stamps, scope=scope
         )
+        gone = cache.purge() if purge else None
     finally:
         store.close()
-    screen().print(f"{gone:,} {'entry' if gone == 1 else 'entries'} deleted.")
+    screen().print(f"{_counted(stale)} made stale.")
+    if gone is not None:
+        screen().print(f"{_counted(gone)} deleted.")
+
+
+def _counted(count: int) -> str:
+    return f"{count:,} {'entry' if count == 1 else 'entries'}"
 
 
 def _told(cited: dict[str, str | None], scope: Scope | None, stamps: Stamps) -> str:

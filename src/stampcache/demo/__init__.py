@@ -1,4 +1,4 @@
-"""The demo: a real RAG application, of the examples, that answers through the cache."""
+"""The demo: the RAG application of an example, which answers through the cache."""
 
 from stampcache.demo.run import run
 

@@ -1,14 +1,17 @@
-"""What the demo talks to: an application that answers, and says what the cache did."""
+"""What the demo talks to: an example's application that answers, and says what the cache did."""
 
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Protocol
+from typing import Protocol, TypeAlias
 
 from msgspec import Struct
 
 from stampcache.adapters.reporting import CacheFields
 from stampcache.cache import Cache
-from stampcache.demo.endpoint import Endpoint
-from stampcache.ports import Embedder
+from stampcache.model import Vector
+
+Encode: TypeAlias = Callable[[Sequence[str]], Vector]
+Split: TypeAlias = Callable[[str], list[str]]
 
 
 class Reply(Struct, frozen=True):
@@ -21,8 +24,8 @@ class Reply(Struct, frozen=True):
 class RagApp(Protocol):
     """A RAG application. Who asks is set around it, with ``stampcache.scope``."""
 
-    def ask(self, question: str) -> Reply:
-        """Answer a question from the documents."""
+    def ask(self, question: str) -> tuple[str, CacheFields]:
+        """Answer a question from the documents; also tell what the cache did."""
         ...
 
     def explain(self, question: str) -> str:
@@ -34,11 +37,27 @@ class RagApp(Protocol):
         ...
 
 
-class Build(Protocol):
-    """The function ``build`` of an example."""
+class IndexedRag(RagApp, Protocol):
+    """The application of an example, which keeps its index in a folder."""
 
-    def __call__(
-        self, *, cache: Cache, embedder: Embedder, endpoint: Endpoint, folder: Path
-    ) -> RagApp:
-        """Return the application; its index is kept in the folder and brought up to date."""
+    def index(self, documents: Iterable[tuple[str, str]]) -> None:
+        """Bring the index up to date with all documents, each given as its source and its text."""
+        ...
+
+
+class Example(Protocol):
+    """The module of an example; a model and embeddings are objects of its framework."""
+
+    def MiniLM(self, encode: Encode) -> object:
+        """Return the embeddings that a function makes."""
+        ...
+
+    def language_model(self, environment: Mapping[str, str]) -> object:
+        """Return the model that the variables of an environment name."""
+        ...
+
+    def Rag(
+        self, llm: object, embeddings: object, split: Split, cache: Cache, folder: Path
+    ) -> IndexedRag:
+        """Return the application."""
         ...

@@ -1,10 +1,9 @@
 """The documents of the demo: the Python language reference that every CPython carries (pure).
 
-A topic of ``pydoc_data.topics`` becomes a document of plain paragraphs; a document is cut into
+A topic of ``pydoc_data.topics`` becomes a document of plain paragraphs; its text is split into
 chunks that a small embedder reads whole.
 """
 
-import hashlib
 import re
 import unicodedata
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -24,14 +23,6 @@ _SENTENCE_END = re.compile(r"(?<=[.;:!?]) ")
 class Document(Struct, frozen=True):
     """One topic: paragraphs with an empty line between them; a heading starts with ``# ``."""
 
-    source: str
-    text: str
-
-
-class Chunk(Struct, frozen=True):
-    """A piece of a document, under the heading it stands under; the id changes with the text."""
-
-    id: str
     source: str
     text: str
 
@@ -67,19 +58,18 @@ def documents(topics: Mapping[str, str]) -> tuple[Document, ...]:
     return tuple(sorted(kept, key=lambda document: document.source))
 
 
-def chunks(document: Document) -> tuple[Chunk, ...]:
-    """Cut a document at paragraphs into chunks of at most 540 characters, its heading in each.
+def split(text: str) -> list[str]:
+    """Split a document's text at paragraphs into chunks of at most 540 characters.
 
-    A short last paragraph is repeated at the start of the next chunk.
+    Each begins with the heading that it stands under. A short last paragraph is repeated at the
+    start of the next chunk.
     """
-    cut: list[Chunk] = []
-    for section in _headed(document.text.split("\n\n")):
+    chunks: list[str] = []
+    for section in _headed(text.split("\n\n")):
         opening = f"{section.heading}\n" if section.heading else ""
-        for body in _packed(section.paragraphs, CHUNK_CHARS - len(opening)):
-            text = opening + body
-            digest = hashlib.blake2b(text.encode(), digest_size=6).hexdigest()
-            cut.append(Chunk(f"{document.source}-{len(cut)}-{digest}", document.source, text))
-    return tuple(cut)
+        packed = _packed(section.paragraphs, CHUNK_CHARS - len(opening))
+        chunks += [opening + body for body in packed]
+    return chunks
 
 
 def _sections(raw: str) -> Iterator[_Section]:

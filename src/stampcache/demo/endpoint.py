@@ -1,4 +1,4 @@
-"""Which model answers in the demo and the examples: the one place that reads their environment."""
+"""Which model answers in the demo: the one place that reads its environment."""
 
 import contextlib
 import http.client
@@ -17,26 +17,24 @@ DEEPSEEK = "https://api.deepseek.com"
 DEEPSEEK_MODEL = "deepseek-chat"
 NO_KEY = "none"
 TIMEOUT_S = 10.0
-_ROOM_TO_REASON = 2_048
 _MOST_BYTES = 2**20
 
 
 class Endpoint(Struct, frozen=True, kw_only=True):
-    """An OpenAI-compatible endpoint; ``sentence`` says to people which it is, and why.
-
-    ``max_tokens`` is how long an answer may be, with room for reasoning where the model may reason.
-    """
+    """An OpenAI-compatible endpoint; ``sentence`` says to people which it is, and why."""
 
     base_url: str
     model: str
     api_key: str = field(default=NO_KEY)
-    max_tokens: int = _ROOM_TO_REASON
     sentence: str = ""
 
-    @property
-    def is_deepseek(self) -> bool:
-        """Whether this is DeepSeek's own API."""
-        return urlsplit(self.base_url).hostname == urlsplit(DEEPSEEK).hostname
+    def environment(self) -> dict[str, str]:
+        """Return the variables by which an application is told of this endpoint."""
+        return {
+            "DEEPSEEK_BASE_URL": self.base_url,
+            "DEEPSEEK_MODEL": self.model,
+            "DEEPSEEK_API_KEY": self.api_key,
+        }
 
     def __repr__(self) -> str:
         """Print without the key."""

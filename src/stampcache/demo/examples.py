@@ -5,7 +5,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import cast
 
-from stampcache.demo.app import Build
+from stampcache.demo.app import Example
 from stampcache.errors import ConfigError
 
 FILES = MappingProxyType({"langchain": "langchain_rag.py", "llama-index": "llama_index_rag.py"})
@@ -13,8 +13,8 @@ _HERE = Path(__file__).resolve().parent
 FOLDERS = (_HERE.parents[2] / "examples", _HERE / "examples")
 
 
-def example_build(framework: str, *, folders: tuple[Path, ...] = FOLDERS) -> Build:
-    """Return the function ``build`` of the example that is written in a framework.
+def load_example(framework: str, *, folders: tuple[Path, ...] = FOLDERS) -> Example:
+    """Return the module of the example that is written in a framework.
 
     Raises:
         ConfigError: there is no such framework, or its example is not there.
@@ -29,10 +29,10 @@ def example_build(framework: str, *, folders: tuple[Path, ...] = FOLDERS) -> Bui
     raise ConfigError(f"examples/{name} is not there; run the demo in a checkout of stampcache.")
 
 
-def _loaded(path: Path) -> Build:
+def _loaded(path: Path) -> Example:
     spec = importlib.util.spec_from_file_location(f"stampcache_example_{path.stem}", path)
     if spec is None or spec.loader is None:
         raise ConfigError(f"{path} cannot be loaded as Python.")
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
-    return cast(Build, module.build)
+    return cast(Example, module)

@@ -7,7 +7,7 @@ from rich.console import Console
 from rich.live import Live
 
 import stampcache
-from stampcache.demo.app import RagApp
+from stampcache.demo.app import RagApp, Reply
 from stampcache.demo.story import STORY, Edit, Played, Question, Step, summary
 from stampcache.demo.table import Row, answers_table, story_table, summary_table, verdict
 from stampcache.errors import ConfigError
@@ -46,8 +46,9 @@ def play(
 def _asked(app: RagApp, question: Question) -> Played:
     with stampcache.scope(tenant=question.tenant):
         started = time.perf_counter()
-        reply = app.ask(question.text)
-        return Played(question, reply, (time.perf_counter() - started) * 1000)
+        text, cache = app.ask(question.text)
+        elapsed_ms = (time.perf_counter() - started) * 1000
+    return Played(question, Reply(text, cache), elapsed_ms)
 
 
 def _edited(app: RagApp, edit: Edit, texts: Mapping[str, str]) -> Edit:

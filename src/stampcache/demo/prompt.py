@@ -70,8 +70,8 @@ class Prompt:
     def _answer(self, question: str) -> None:
         with stampcache.scope(tenant=self._tenant):
             explained = self._app.explain(question)
-            reply = self._app.ask(question)
-        self._say(reply.text, style="bold")
+            answer, _ = self._app.ask(question)
+        self._say(answer, style="bold")
         for line in explained.splitlines():
             self._console.print(Text("  " + printable(line), style="dim"))
 

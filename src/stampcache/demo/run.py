@@ -8,15 +8,18 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from rich.console import Console
-from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, track
 
 import stampcache
+from stampcache.cache import Cache
 from stampcache.demo import corpus
-from stampcache.demo.endpoint import demo_folder, model_endpoint
-from stampcache.demo.examples import example_build
+from stampcache.demo.app import Example, IndexedRag
+from stampcache.demo.endpoint import Endpoint, demo_folder, model_endpoint
+from stampcache.demo.examples import load_example
 from stampcache.demo.play import play
 from stampcache.demo.prompt import Prompt
 from stampcache.embed import as_embedder
+from stampcache.ports import Embedder
 
 _PIPED_WIDTH = 180
 
@@ -31,25 +34,42 @@ def run(*, framework: str = "langchain", ask: bool = False) -> int:
         ImportError: a package that the demo needs is not installed.
     """
     console = _console()
+    texts = {document.source: document.text for document in corpus.python_reference()}
     with contextlib.ExitStack() as open_:
         with _step(console, f"Loading {framework}"):
-            build = example_build(framework)
+            example = load_example(framework)
         with _step(console, "Loading the language model"):
             endpoint = open_.enter_context(model_endpoint())
         console.print(endpoint.sentence, style="bold")
         with _step(console, "Loading the embedder"):
             embedder = as_embedder("minilm")
-        scratch = open_.enter_context(tempfile.TemporaryDirectory(prefix="stampcache-demo-"))
-        url = f"sqlite:///{Path(scratch) / 'demo.db'}"
-        cache = stampcache.open_cache(url, embedder=embedder, tenants="required")
-        open_.enter_context(contextlib.closing(cache))
-        folder = demo_folder()
-        folder.mkdir(parents=True, exist_ok=True)
-        app = build(cache=cache, embedder=embedder, endpoint=endpoint, folder=folder)
-        texts = {document.source: document.text for document in corpus.python_reference()}
+        cache = open_.enter_context(_empty_cache(embedder))
+        app = _application(example, endpoint, embedder, cache)
+        app.index(track(texts.items(), "Indexing the documents", console=console))
         if ask:
             return Prompt(app, texts=texts, console=console, read=input).run()
         return play(app, texts=texts, console=console)
+
+
+@contextlib.contextmanager
+def _empty_cache(embedder: Embedder) -> Iterator[Cache]:
+    with tempfile.TemporaryDirectory(prefix="stampcache-demo-") as scratch:
+        url = f"sqlite:///{Path(scratch) / 'demo.db'}"
+        with stampcache.open_cache(url, embedder=embedder, tenants="required") as cache:
+            yield cache
+
+
+def _application(
+    example: Example, endpoint: Endpoint, embedder: Embedder, cache: Cache
+) -> IndexedRag:
+    """Build an example's application from the parts of the demo.
+
+    One embedder in memory serves the documents and the cache.
+    """
+    folder = demo_folder()
+    folder.mkdir(parents=True, exist_ok=True)
+    llm = example.language_model(endpoint.environment())
+    return example.Rag(llm, example.MiniLM(embedder.embed), corpus.split, cache, folder)
 
 
 def _console() -> Console:

@@ -7,7 +7,6 @@ its class and from settings that change the vectors; keys and memory addresses n
 import asyncio
 import hashlib
 import inspect
-import re
 import unicodedata
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Protocol, runtime_checkable
@@ -20,6 +19,7 @@ from stampcache.calibration import MINILM
 from stampcache.embedders.scripts import check_english_script
 from stampcache.errors import WindowError
 from stampcache.model import Vector
+from stampcache.unkeyed import is_secret
 
 MINILM_DIMENSION = 384
 MINILM_WINDOW = 256
@@ -37,11 +37,6 @@ _NO_MATTER = frozenset({
     "normalize", "normalize_embeddings", "num_workers", "show_progress", "show_progress_bar",
     "timeout", "trust_remote_code",
 })  # fmt: skip
-_SECRET = re.compile(
-    r"(?:^|_)(?:key|token|secret|password|passwd|auth|authorization|credentials?|headers?|bearer|cookies?)$"
-    r"|^api_?key|secret",
-    re.IGNORECASE,
-)
 
 
 @runtime_checkable
@@ -214,7 +209,12 @@ def _parameters(kind: type) -> Iterable[str]:
 
 def _chosen(settings: Mapping[str, object]) -> Iterator[tuple[str, object]]:
     for name, value in settings.items():
-        if name.startswith("_") or name in _NO_MATTER or _SECRET.search(name):
+        if (
+            name.startswith("_")
+            or name in _NO_MATTER
+            or is_secret(name)
+            or name.endswith("headers")
+        ):
             continue
         if isinstance(value, str):
             yield name, hashlib.blake2b(value.encode("utf-8", "replace"), digest_size=8).hexdigest()

@@ -30,9 +30,17 @@ class InlineStore:
         """See `Store.put`."""
         return self._store.put(entry, vector, fence)
 
+    async def fenced(self, entry: Entry, fence: int) -> str:
+        """See `Store.fenced`."""
+        return self._store.fenced(entry, fence)
+
     async def touch(self, entry: Entry, asked: str) -> None:
         """See `Store.touch`."""
         self._store.touch(entry, asked)
+
+    async def renew(self, entry: Entry, expires_at: float) -> None:
+        """See `Store.renew`."""
+        self._store.renew(entry, expires_at)
 
     async def remove(self, entry: Entry) -> bool:
         """See `Store.remove`."""
@@ -49,6 +57,10 @@ class InlineStore:
     async def clear(self, scope: str) -> int:
         """See `Store.clear`."""
         return await asyncio.to_thread(self._store.clear, scope)
+
+    async def purge(self, now: float) -> int:
+        """See `Store.purge`."""
+        return await asyncio.to_thread(self._store.purge, now)
 
     async def sequence(self) -> int:
         """See `Store.sequence`."""
@@ -94,12 +106,20 @@ class ThreadedStore:
         """See `Store.put`."""
         return await asyncio.to_thread(self._store.put, entry, vector, fence)
 
+    async def fenced(self, entry: Entry, fence: int) -> str:
+        """See `Store.fenced`."""
+        return await asyncio.to_thread(self._store.fenced, entry, fence)
+
     async def touch(self, entry: Entry, asked: str) -> None:
         """See `Store.touch`."""
         if asked != entry.identity.key:
             await asyncio.to_thread(self._store.touch, entry, asked)
         elif self._store.use(entry):
             await asyncio.to_thread(self._store.write_uses)
+
+    async def renew(self, entry: Entry, expires_at: float) -> None:
+        """See `Store.renew`."""
+        await asyncio.to_thread(self._store.renew, entry, expires_at)
 
     async def remove(self, entry: Entry) -> bool:
         """See `Store.remove`."""
@@ -116,6 +136,10 @@ class ThreadedStore:
     async def clear(self, scope: str) -> int:
         """See `Store.clear`."""
         return await asyncio.to_thread(self._store.clear, scope)
+
+    async def purge(self, now: float) -> int:
+        """See `Store.purge`."""
+        return await asyncio.to_thread(self._store.purge, now)
 
     async def sequence(self) -> int:
         """See `Store.sequence`."""

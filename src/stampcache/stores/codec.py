@@ -13,6 +13,7 @@ import hashlib
 from hmac import compare_digest
 
 import msgspec
+from msgspec.structs import replace
 
 from stampcache.errors import CodecError
 from stampcache.model import Entry
@@ -50,6 +51,16 @@ def decode(raw: bytes) -> Entry:
         return msgspec.msgpack.decode(body, type=Entry)
     except msgspec.MsgspecError as error:
         raise CodecError(f"An entry cannot be read ({error}); it was dropped.") from error
+
+
+def amended(entry: Entry, *, invalidated: str, expires_at: float | None) -> Entry:
+    """Return a decoded entry with what has changed since: its mark and its lifetime.
+
+    Both stand beside the body, so that changing them writes no body anew.
+    """
+    if entry.invalidated == invalidated and entry.expires_at == expires_at:
+        return entry
+    return replace(entry, invalidated=invalidated, expires_at=expires_at)
 
 
 def _checksum(body: bytes) -> bytes:

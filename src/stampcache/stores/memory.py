@@ -6,8 +6,10 @@ It keeps nothing beyond the process. Its verbs take microseconds, so the async f
 import threading
 from collections import Counter, defaultdict, deque
 from collections.abc import Mapping, Sequence
+from itertools import takewhile
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from stampcache.errors import StoreError
 from stampcache.eviction import Lru
@@ -15,8 +17,8 @@ from stampcache.indexes.flat import FlatIndex
 from stampcache.model import Candidate, Entry, Selector, Vector
 from stampcache.ports import AsyncStore, Receipt, StoreStats
 from stampcache.stores.aio import InlineStore
-from stampcache.stores.selection import refused
-from stampcache.stores.selection import touches as selects
+from stampcache.stores.dependencies import DependencyIndex
+from stampcache.stores.selection import FORGOTTEN, refused, touches, unmarked
 from stampcache.stores.uses import Place, Serving, Uses
 from stampcache.ttl import expired
 
@@ -31,7 +33,10 @@ class _Change(Struct, frozen=True):
 
 
 class MemoryStore:
-    """Entries in dictionaries behind one lock; least recently used entries give way at capacity."""
+    """Entries in dictionaries behind one lock.
+
+    At capacity those give way that have been invalidated for longest, then the least recently used.
+    """
 
     def __init__(self, *, capacity: int = CAPACITY) -> None:
         self.url = "memory://"
@@ -40,7 +45,9 @@ class MemoryStore:
         self._entries: dict[Place, Entry] = {}
         self._by_id: dict[str, Place] = {}
         self._indexes: dict[str, FlatIndex] = {}
+        self._dependencies = DependencyIndex()
         self._recency: Lru[Place] = Lru()
+        self._stale: Lru[Place] = Lru()
         self._hits: Counter[Place] = Counter()
         self._uses = Uses()
         self._sequence = 0
@@ -81,18 +88,19 @@ class MemoryStore:
     def put(self, entry: Entry, vector: Vector | None, fence: int) -> Receipt:
         """See `Store.put`."""
         with self._open():
-            later = (change.selector for change in self._changes if change.sequence > fence)
-            if fence < self._forgotten or refused(later, entry):
-                return Receipt(stored=False)
+            change = self._fenced(entry, fence)
+            if change:
+                return Receipt(stored=False, change=change)
             self._apply_uses()
             self._drop(self._entries.get(entry.place))
             self._sequence += 1
-            self._keep(entry, vector)
-            evicted = 0
-            while len(self._entries) > self._capacity:
-                self._drop(self._entries[self._recency.victim()])
-                evicted += 1
-            return Receipt(stored=True, evicted=evicted)
+            self._keep(unmarked(entry), vector)
+            return Receipt(stored=True, evicted=self._evict())
+
+    def fenced(self, entry: Entry, fence: int) -> str:
+        """See `Store.fenced`."""
+        with self._open():
+            return self._fenced(entry, fence)
 
     def touch(self, entry: Entry, asked: str) -> None:
         """See `Store.touch`."""
@@ -103,6 +111,13 @@ class MemoryStore:
                 self._apply_uses()
                 if asked != place[1]:
                     self._servings.append((entry.id, *place, asked))
+
+    def renew(self, entry: Entry, expires_at: float) -> None:
+        """See `Store.renew`."""
+        with self._open():
+            kept = self._entries.get(entry.place)
+            if kept is not None and kept.id == entry.id and not kept.invalidated:
+                self._entries[entry.place] = replace(kept, expires_at=expires_at)
 
     def remove(self, entry: Entry) -> bool:
         """See `Store.remove`."""
@@ -129,18 +144,25 @@ class MemoryStore:
     def invalidate(self, selector: Selector) -> int:
         """See `Store.invalidate`."""
         with self._open():
-            gone = [entry for entry in self._entries.values() if selects(selector, entry)]
-            for entry in gone:
-                self._drop(entry)
-            self._sequence += 1
-            self._changes.append(_Change(self._sequence, selector))
-            if len(self._changes) > _CHANGES_KEPT:
-                self._forgotten = self._changes.popleft().sequence
-            return len(gone)
+            touched = self._touched(selector)
+            for entry in touched:
+                self._mark(entry, str(selector))
+            self._record(selector)
+            return len(touched)
 
     def clear(self, scope: str) -> int:
         """See `Store.clear`."""
-        return self.invalidate(Selector(scope=scope))
+        with self._open():
+            gone = [entry for entry in self._entries.values() if entry.identity.scope == scope]
+            self._record(Selector(scope=scope))
+            return self._drop_all(gone)
+
+    def purge(self, now: float) -> int:
+        """See `Store.purge`."""
+        with self._open():
+            entries = self._entries.values()
+            gone = [one for one in entries if one.invalidated or expired(one.expires_at, now)]
+            return self._drop_all(gone)
 
     def sequence(self) -> int:
         """See `Store.sequence`."""
@@ -165,7 +187,8 @@ class MemoryStore:
         """See `Store.stats`."""
         with self._open():
             self._apply_uses()
-            mine = [e for e in self._entries.values() if scope in (None, e.identity.scope)]
+            every = [e for e in self._entries.values() if scope in (None, e.identity.scope)]
+            mine = [entry for entry in every if not entry.invalidated]
             indexes = self._indexes
             indexed = [e for e in mine if (i := indexes.get(e.place[0])) and e.place[1] in i]
             return StoreStats(
@@ -173,6 +196,7 @@ class MemoryStore:
                 vectors=len(indexed),
                 answer_bytes=sum(len(e.answer.text.encode()) + len(e.answer.payload) for e in mine),
                 hits=sum(self._hits[entry.place] for entry in mine),
+                invalidated=len(every) - len(mine),
             )
 
     def problems(self) -> Sequence[str]:
@@ -186,6 +210,31 @@ class MemoryStore:
     def close(self) -> None:
         """See `Store.close`."""
         self._closed = True
+
+    def _later(self, fence: int) -> Sequence[Selector]:
+        """Return the changes that came after the fence, in their order."""
+        newest_first = takewhile(lambda change: change.sequence > fence, reversed(self._changes))
+        return [change.selector for change in newest_first][::-1]
+
+    def _record(self, selector: Selector) -> None:
+        self._sequence += 1
+        self._changes.append(_Change(self._sequence, selector))
+        if len(self._changes) > _CHANGES_KEPT:
+            self._forgotten = self._changes.popleft().sequence
+
+    def _fenced(self, entry: Entry, fence: int) -> str:
+        if fence < self._forgotten:
+            return FORGOTTEN
+        change = refused(self._later(fence), entry)
+        return "" if change is None else str(change)
+
+    def _touched(self, selector: Selector) -> list[Entry]:
+        """Return the entries that hold until this change, in the order in which they are marked."""
+        places = self._dependencies.candidates(selector)
+        among = self._entries if places is None else places
+        found = (self._entries[place] for place in among)
+        new = [entry for entry in found if not entry.invalidated and touches(selector, entry)]
+        return sorted(new, key=lambda entry: entry.place)
 
     def _apply_uses(self) -> None:
         pending = self._uses.take()
@@ -204,6 +253,7 @@ class MemoryStore:
         partition, key = entry.place
         self._entries[partition, key] = entry
         self._by_id[entry.id] = entry.place
+        self._dependencies.add(entry)
         self._recency.add(entry.place)
         if vector is not None:
             index = self._indexes.get(partition)
@@ -211,12 +261,34 @@ class MemoryStore:
                 index = self._indexes[partition] = FlatIndex(len(vector))
             index.set(key, vector)
 
+    def _mark(self, entry: Entry, change: str) -> None:
+        self._retire(entry)
+        self._entries[entry.place] = replace(entry, invalidated=change)
+        self._stale.add(entry.place)
+
+    def _evict(self) -> int:
+        over = max(0, len(self._entries) - self._capacity)
+        for _ in range(over):
+            first = self._stale if len(self._stale) else self._recency
+            self._drop(self._entries[first.victim()])
+        return over
+
+    def _drop_all(self, entries: Sequence[Entry]) -> int:
+        for entry in entries:
+            self._drop(entry)
+        return len(entries)
+
     def _drop(self, entry: Entry | None) -> None:
-        if entry is None:
-            return
+        if entry is not None:
+            self._retire(entry)
+            self._stale.drop(entry.place)
+            del self._entries[entry.place]
+            del self._by_id[entry.id]
+
+    def _retire(self, entry: Entry) -> None:
+        """Take the entry out of everything that serves it, counts it or makes it stale."""
         partition, key = entry.place
-        del self._entries[partition, key]
-        del self._by_id[entry.id]
+        self._dependencies.drop(entry)
         self._recency.drop(entry.place)
         self._hits.pop(entry.place, None)
         index = self._indexes.get(partition)

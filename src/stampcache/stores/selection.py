@@ -1,15 +1,40 @@
-"""Which entries a change touches: one rule for deleting them and for refusing late fills (pure)."""
+"""Which entries a change touches: one rule for marking them and for refusing late fills (pure)."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Set
 
-from stampcache.model import Entry, Evidence, Selector, Stamps, stamp_values
+from msgspec.structs import replace
+
+from stampcache.model import Dependency, Entry, Selector, Stamps, stamp_values
+
+FORGOTTEN = "the change log no longer reaches back to the lookup"
+"""Why a fill is refused whose lookup is older than every change that is remembered."""
 
 
 def touches(selector: Selector, entry: Entry) -> bool:
     """Tell whether the entry matches every field that the selector gives.
 
-    A selector that gives nothing touches nothing: there is no way to delete everything by accident.
+    A selector that gives nothing touches nothing: nobody makes everything stale by accident.
     """
+    return _touches(selector, entry, entry.dependencies)
+
+
+def refused(changes: Iterable[Selector], entry: Entry) -> Selector | None:
+    """Return the first of the changes since a fill began that touches its entry, if there is one."""
+    parts = entry.dependencies
+    return next((change for change in changes if _touches(change, entry, parts)), None)
+
+
+def names_document(selector: Selector) -> bool:
+    """Tell whether the selector gives a corpus, a source or a chunk."""
+    return (selector.corpus, selector.source, selector.chunk) != (None, None, None)
+
+
+def unmarked(entry: Entry) -> Entry:
+    """Return the entry as it is stored: what is made anew holds, whatever was said of it before."""
+    return replace(entry, invalidated="") if entry.invalidated else entry
+
+
+def _touches(selector: Selector, entry: Entry, parts: Set[Dependency]) -> bool:
     if selector == Selector():
         return False
     if selector.entry is not None and selector.entry != entry.id:
@@ -18,10 +43,7 @@ def touches(selector: Selector, entry: Entry) -> bool:
         return False
     if selector.stamps is not None and not _stamped(selector.stamps, entry.stamps):
         return False
-    cites = (selector.corpus, selector.source, selector.chunk)
-    if cites == (None, None, None):
-        return True
-    return any(_cited(selector, chunk) for chunk in entry.evidence or ())
+    return not names_document(selector) or any(_covers(selector, part) for part in parts)
 
 
 def _stamped(asked: Stamps, stamps: Stamps) -> bool:
@@ -29,15 +51,11 @@ def _stamped(asked: Stamps, stamps: Stamps) -> bool:
     return asked != Stamps() and all(want in ("", have) for want, have in pairs)
 
 
-def _cited(selector: Selector, chunk: Evidence) -> bool:
-    wanted = (
-        (selector.corpus, chunk.corpus),
-        (selector.source, chunk.source),
-        (selector.chunk, chunk.chunk),
+def _covers(selector: Selector, part: Dependency) -> bool:
+    """Tell whether the change may be to this part; a name of it that is empty may be any."""
+    named = (
+        (selector.corpus, part.corpus),
+        (selector.source, part.source),
+        (selector.chunk, part.chunk),
     )
-    return all(want is None or want == have for want, have in wanted)
-
-
-def refused(changes: Iterable[Selector], entry: Entry) -> bool:
-    """Tell whether any of the changes that came after a fill began touches its entry."""
-    return any(touches(change, entry) for change in changes)
+    return all(want is None or have in (want, "") for want, have in named)

@@ -1,7 +1,6 @@
-"""The SQLite file of a store: opening it, its tables and migrations, and its errors in our words.
+"""The SQLite file of a store: its connections and transactions, and its errors in our words.
 
-All tables carry the prefix ``stampcache_``, so that the file may hold other tables: nothing here ever
-touches those. Connections belong to one process; after a fork the child opens its own.
+Connections belong to one process; after a fork the child opens its own.
 """
 
 import os
@@ -12,71 +11,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from stampcache.errors import ConfigError, StoreError
-
-_MIGRATIONS = (
-    """
-    CREATE TABLE stampcache_entries (
-        id INTEGER PRIMARY KEY,
-        partition TEXT NOT NULL,
-        key TEXT NOT NULL,
-        entry_id TEXT NOT NULL UNIQUE,
-        scope TEXT NOT NULL,
-        tenant TEXT NOT NULL,
-        model TEXT NOT NULL,
-        tokenizer TEXT NOT NULL,
-        embedder TEXT NOT NULL,
-        prompt TEXT NOT NULL,
-        indexed TEXT NOT NULL,
-        body BLOB NOT NULL,
-        vector BLOB,
-        answer_bytes INTEGER NOT NULL,
-        sequence INTEGER NOT NULL,
-        used INTEGER NOT NULL,
-        hits INTEGER NOT NULL DEFAULT 0,
-        UNIQUE (partition, key)
-    );
-    CREATE INDEX stampcache_entries_used ON stampcache_entries (used);
-    CREATE INDEX stampcache_entries_scope ON stampcache_entries (scope);
-    CREATE TABLE stampcache_evidence (
-        entry INTEGER NOT NULL REFERENCES stampcache_entries (id) ON DELETE CASCADE,
-        corpus TEXT NOT NULL,
-        source TEXT NOT NULL,
-        chunk TEXT NOT NULL
-    );
-    CREATE INDEX stampcache_evidence_entry ON stampcache_evidence (entry);
-    CREATE INDEX stampcache_evidence_source ON stampcache_evidence (corpus, source);
-    CREATE INDEX stampcache_evidence_only_source ON stampcache_evidence (source);
-    CREATE INDEX stampcache_evidence_chunk ON stampcache_evidence (chunk);
-    CREATE TABLE stampcache_log (
-        sequence INTEGER PRIMARY KEY AUTOINCREMENT,
-        partition TEXT,
-        key TEXT,
-        selector BLOB
-    );
-    CREATE INDEX stampcache_log_selector ON stampcache_log (sequence) WHERE selector IS NOT NULL;
-    CREATE TABLE stampcache_servings (
-        id INTEGER PRIMARY KEY,
-        entry_id TEXT NOT NULL,
-        partition TEXT NOT NULL,
-        key TEXT NOT NULL,
-        asked TEXT NOT NULL,
-        UNIQUE (entry_id, asked)
-    );
-    CREATE TABLE stampcache_bad (
-        partition TEXT NOT NULL,
-        key TEXT NOT NULL,
-        other TEXT NOT NULL,
-        PRIMARY KEY (partition, key, other)
-    ) WITHOUT ROWID;
-    CREATE TABLE stampcache_tallies (name TEXT PRIMARY KEY, count INTEGER NOT NULL) WITHOUT ROWID;
-    CREATE TABLE stampcache_counts (name TEXT PRIMARY KEY, value INTEGER NOT NULL) WITHOUT ROWID;
-    INSERT INTO stampcache_counts VALUES ('entries', 0), ('log_floor', 0);
-    CREATE TRIGGER stampcache_entry_added AFTER INSERT ON stampcache_entries
-        BEGIN UPDATE stampcache_counts SET value = value + 1 WHERE name = 'entries'; END;
-    CREATE TRIGGER stampcache_entry_gone AFTER DELETE ON stampcache_entries
-        BEGIN UPDATE stampcache_counts SET value = value - 1 WHERE name = 'entries'; END;
-    """,
-)
+from stampcache.stores.sqlite_schema import migrate
 
 
 @contextmanager
@@ -171,7 +106,7 @@ class SqliteFile:
     def _open_all(self) -> None:
         try:
             self.writer = self._connect("FULL", self._timeout_s)
-            _migrate(self.writer, self.path)
+            migrate(self.writer, self.path)
             self.reader = self._connect("FULL", self._timeout_s)
             self.versions = self.reader.cursor()  # kept: asked before every read
             self.noting = self._connect("NORMAL", 0.0)
@@ -190,47 +125,3 @@ class SqliteFile:
         connection.execute(f"PRAGMA synchronous = {synchronous}")
         connection.execute("PRAGMA foreign_keys = ON")
         return connection
-
-
-def _migrate(connection: sqlite3.Connection, path: Path) -> None:
-    """Bring the tables to this version, one numbered step at a time, in one transaction."""
-    connection.execute("BEGIN IMMEDIATE")
-    try:
-        connection.execute(
-            "CREATE TABLE IF NOT EXISTS stampcache_facts"
-            " (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID"
-        )
-        row = connection.execute(
-            "SELECT value FROM stampcache_facts WHERE name = 'schema'"
-        ).fetchone()
-        version = int(row[0]) if row and row[0].isdecimal() else 0
-        if row and not version:
-            raise ConfigError(
-                f"{path} has the schema {row[0]!r}, which is none of ours; move it away."
-            )
-        if version > len(_MIGRATIONS):
-            raise ConfigError(
-                f"{path} was written by a newer stampcache (schema {version}, this one knows"
-                f" {len(_MIGRATIONS)}); upgrade stampcache or name another file."
-            )
-        for step in _MIGRATIONS[version:]:
-            for statement in _statements(step):
-                connection.execute(statement)
-        connection.execute(
-            "INSERT OR REPLACE INTO stampcache_facts VALUES ('schema', ?)",
-            (str(len(_MIGRATIONS)),),
-        )
-    except BaseException:
-        connection.execute("ROLLBACK")
-        raise
-    connection.execute("COMMIT")
-
-
-def _statements(script: str) -> Iterator[str]:
-    """Split a script into statements; ``executescript`` would commit the transaction it runs in."""
-    pending = ""
-    for line in script.splitlines(keepends=True):
-        pending += line
-        if sqlite3.complete_statement(pending):
-            yield pending
-            pending = ""

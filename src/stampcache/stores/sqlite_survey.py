@@ -15,12 +15,14 @@ from stampcache.model import Entry, Stamps
 from stampcache.stores import codec
 from stampcache.stores.sqlite_file import store_error
 
+_HOLDING = "(SELECT * FROM stampcache_entries WHERE invalidated = '')"
+_HOLDING_IN_SCHEMA_1 = "(SELECT *, NULL AS expires_at FROM stampcache_entries)"
 _STAMPS = (
-    "SELECT model, tokenizer, embedder, prompt, indexed, count(*) FROM stampcache_entries"
-    " WHERE ? IS NULL OR scope = ? GROUP BY 1, 2, 3, 4, 5 ORDER BY 6 DESC, 1, 2, 3, 4, 5"
+    "SELECT model, tokenizer, embedder, prompt, indexed, count(*) FROM {holding}"
+    " WHERE ?1 IS NULL OR scope = ?1 GROUP BY 1, 2, 3, 4, 5 ORDER BY 6 DESC, 1, 2, 3, 4, 5"
 )
-_IN_PARTITION = "SELECT count(*) FROM stampcache_entries WHERE partition = ?"
-_IN_SCOPE = "SELECT body FROM stampcache_entries WHERE scope = ? ORDER BY used DESC LIMIT ?"
+_IN_PARTITION = "SELECT count(*) FROM {holding} WHERE partition = ?"
+_IN_SCOPE = "SELECT body, expires_at FROM {holding} WHERE scope = ? ORDER BY used DESC LIMIT ?"
 _TABLES = "SELECT count(*) FROM sqlite_master WHERE type = 'table' AND name = ?"
 _DIMENSION = "dimension:"
 
@@ -43,6 +45,7 @@ class SqliteSurvey:
         if self.holds_cache:
             rows = connection.execute("SELECT name, value FROM stampcache_facts")
             self._facts = {str(name): str(value) for name, value in rows}
+        self._first_schema = self.schema == "1"  # which has no marks, and lifetimes in its bodies
 
     @property
     def schema(self) -> str:
@@ -76,24 +79,32 @@ class SqliteSurvey:
         return sum(path.stat().st_size for path in (self.path, log) if path.exists())
 
     def stamps(self, scope: str | None = None) -> tuple[StampCount, ...]:
-        """Return the distinct stamps of all entries, or of one scope digest, by falling count."""
-        rows = self._connection.execute(_STAMPS, (scope, scope))
+        """Return the distinct stamps of entries that hold, of all or one scope, by falling count."""
+        rows = self._connection.execute(self._of_holding(_STAMPS), (scope,))
         names = Stamps.__struct_fields__
         return tuple(
             StampCount(Stamps(**dict(zip(names, row[:-1], strict=True))), row[-1]) for row in rows
         )
 
     def entries_in(self, partition: str) -> int:
-        """Return how many entries a partition has."""
-        return self._number(_IN_PARTITION, partition)
+        """Return how many entries of a partition hold."""
+        return self._number(self._of_holding(_IN_PARTITION), partition)
 
     def latest(self, scope: str, limit: int) -> Iterator[Entry]:
-        """Yield the entries of a scope digest, latest used first; damaged ones are left out."""
-        for (body,) in self._connection.execute(_IN_SCOPE, (scope, limit)):
+        """Yield the entries of a scope digest that hold, latest used first, without damaged ones."""
+        rows = self._connection.execute(self._of_holding(_IN_SCOPE), (scope, limit))
+        for body, expires_at in rows:
             try:
-                yield codec.decode(body)
+                entry = codec.decode(body)
             except CodecError:
                 continue  # counted and told by the store's own `problems`
+            if self._first_schema:
+                yield entry
+            else:
+                yield codec.amended(entry, invalidated="", expires_at=expires_at)
+
+    def _of_holding(self, query: str) -> str:
+        return query.format(holding=_HOLDING_IN_SCHEMA_1 if self._first_schema else _HOLDING)
 
     def _number(self, query: str, value: str) -> int:
         (count,) = self._connection.execute(query, (value,)).fetchone()

@@ -6,49 +6,18 @@ The store must be empty and of room for at least 100 entries; ``small_store`` mu
 import threading
 from collections.abc import Callable
 
-import numpy as np
 import pytest
 
 from stampcache.errors import StoreError
-from stampcache.model import Answer, Entry, Evidence, Identity, Selector, Signature, Stamps, Vector
+from stampcache.model import Evidence, Selector, Stamps
 from stampcache.ports import Store
+from stampcache.testing.contract_changes import ChangeContract
+from stampcache.testing.samples import NOW, make_entry, unit
 
-NOW = 1_764_430_000.0
-
-
-def unit(*numbers: float) -> Vector:
-    """Return a unit vector in the direction of these numbers."""
-    raw = np.asarray(numbers, np.float32)
-    return (raw / np.linalg.norm(raw)).astype(np.float32)
+__all__ = ["NOW", "StoreContract", "in_threads", "make_entry", "unit"]
 
 
-def make_entry(
-    key: str,
-    *,
-    partition: str = "p",
-    scope: str = "s",
-    tenant: str = "t",
-    entry_id: str | None = None,
-    text: str = "answer",
-    evidence: tuple[Evidence, ...] | None = None,
-    stamps: Stamps | None = None,
-    expires_at: float | None = None,
-) -> Entry:
-    """Return an entry at (partition, key) with little to say."""
-    return Entry(
-        id=entry_id or f"{partition}/{key}",
-        identity=Identity(partition, key, scope, tenant),
-        question=f"question {key}",
-        answer=Answer(text=text),
-        signature=Signature("1.000", "v1:00", int(NOW)),
-        evidence=evidence,
-        stamps=stamps or Stamps(),
-        created_at=NOW,
-        expires_at=expires_at,
-    )
-
-
-class StoreContract:
+class StoreContract(ChangeContract):
     """What every store does, as `stampcache.stores.memory` does it."""
 
     @pytest.fixture
@@ -136,82 +105,6 @@ class StoreContract:
     def test_a_vector_of_another_size_finds_nothing(self, store: Store) -> None:
         store.put(make_entry("k"), unit(1, 0), store.sequence())
         assert not store.nearest("p", unit(1, 0, 0), 5, asked="x", now=NOW)
-
-    # -- changes and fences ------------------------------------------------------------------------
-
-    @pytest.mark.parametrize(
-        "selector",
-        [
-            Selector(corpus="c"),
-            Selector(source="s1"),
-            Selector(corpus="c", source="s1"),
-            Selector(chunk="k1"),
-            Selector(entry="p/cited"),
-            Selector(stamps=Stamps(model="m1")),
-            Selector(scope="s-cited"),
-            Selector(scope="s-cited", corpus="c"),
-        ],
-    )
-    def test_invalidate_deletes_what_matches_and_nothing_else(
-        self, store: Store, selector: Selector
-    ) -> None:
-        cited = (Evidence(corpus="c", source="s1", chunk="k1", text="1").sealed(),)
-        other = (Evidence(corpus="d", source="s2", chunk="k2", text="2").sealed(),)
-        store.put(
-            make_entry("cited", scope="s-cited", evidence=cited, stamps=Stamps(model="m1")),
-            unit(1, 0),
-            store.sequence(),
-        )
-        store.put(make_entry("other", evidence=other, stamps=Stamps(model="m2")), None, 0)
-        assert store.invalidate(selector) == 1
-        assert store.fetch("p", "cited") is None
-        assert store.fetch("p", "other") is not None
-        assert not store.nearest("p", unit(1, 0), 5, asked="x", now=NOW)
-
-    def test_corpus_and_source_must_be_of_the_same_chunk(self, store: Store) -> None:
-        cited = (
-            Evidence(corpus="c", source="x", text="1"),
-            Evidence(corpus="d", source="s", text="2"),
-        )
-        store.put(make_entry("k", evidence=cited), None, store.sequence())
-        assert store.invalidate(Selector(corpus="c", source="s")) == 0
-
-    def test_an_empty_selector_deletes_nothing(self, store: Store) -> None:
-        store.put(make_entry("k"), None, store.sequence())
-        assert store.invalidate(Selector()) == 0
-        assert store.invalidate(Selector(stamps=Stamps())) == 0
-        assert store.fetch("p", "k") is not None
-
-    def test_a_late_fill_is_refused_when_its_source_changed(self, store: Store) -> None:
-        cited = (Evidence(corpus="c", source="s", chunk="1", text="old").sealed(),)
-        fence = store.sequence()
-        store.invalidate(Selector(corpus="c", source="s"))
-        assert not store.put(make_entry("k", evidence=cited), None, fence).stored
-        assert store.fetch("p", "k") is None
-        assert store.put(make_entry("k", evidence=cited), None, store.sequence()).stored
-
-    def test_a_late_fill_whose_evidence_did_not_change_is_stored(self, store: Store) -> None:
-        cited = (Evidence(corpus="c", source="s", chunk="1", text="old").sealed(),)
-        fence = store.sequence()
-        for at in range(50):
-            store.invalidate(Selector(corpus="c", source=f"busy{at}"))
-        assert store.put(make_entry("k", evidence=cited), None, fence).stored
-
-    def test_a_late_fill_of_a_cleared_scope_is_refused(self, store: Store) -> None:
-        fence = store.sequence()
-        store.clear("s")
-        assert not store.put(make_entry("k", scope="s"), None, fence).stored
-        assert store.put(make_entry("k", scope="other"), None, fence).stored
-
-    def test_clear_touches_its_scope_only(self, store: Store) -> None:
-        for scope in ("app", "app2", "app:b"):
-            store.put(make_entry("k", partition=scope, scope=scope), None, store.sequence())
-        assert store.clear("app") == 1
-        assert [store.fetch(one, "k") is None for one in ("app", "app2", "app:b")] == [
-            True,
-            False,
-            False,
-        ]
 
     # -- wrong hits --------------------------------------------------------------------------------
 
@@ -308,6 +201,20 @@ class StoreContract:
         in_threads(write, count=16)
         assert store.stats().entries == 1
         assert len(store.nearest("p", unit(1, 0), 9, asked="x", now=NOW)) == 1
+
+    def test_of_threads_that_invalidate_one_marks_each_entry(self, store: Store) -> None:
+        for at in range(20):
+            store.put(make_entry(str(at), evidence=()), unit(1, at), store.sequence())
+        marked: list[int] = []
+
+        def work(worker: int) -> None:
+            marked.append(store.invalidate(Selector(source=f"{worker}")))
+            assert not store.nearest("p", unit(1, 0), 3, asked="x", now=NOW)
+
+        in_threads(work, count=8)
+        assert sum(marked) == 20
+        assert store.stats().invalidated == 20
+        assert store.purge(NOW) == 20
 
     def test_threads_write_and_delete_without_leaving_orphans(self, store: Store) -> None:
         def work(worker: int) -> None:

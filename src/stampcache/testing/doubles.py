@@ -130,15 +130,45 @@ class FailingStore(MemoryStore):
         self._check()
         return super().put(entry, vector, fence)
 
+    def fenced(self, entry: Entry, fence: int) -> str:
+        """See `Store.fenced`."""
+        self._check()
+        return super().fenced(entry, fence)
+
     def touch(self, entry: Entry, asked: str) -> None:
         """See `Store.touch`."""
         self._check()
         super().touch(entry, asked)
 
+    def renew(self, entry: Entry, expires_at: float) -> None:
+        """See `Store.renew`."""
+        self._check()
+        super().renew(entry, expires_at)
+
+    def remove(self, entry: Entry) -> bool:
+        """See `Store.remove`."""
+        self._check()
+        return super().remove(entry)
+
+    def report_bad(self, entry_id: str) -> bool:
+        """See `Store.report_bad`."""
+        self._check()
+        return super().report_bad(entry_id)
+
     def invalidate(self, selector: Selector) -> int:
         """See `Store.invalidate`."""
         self._check()
         return super().invalidate(selector)
+
+    def clear(self, scope: str) -> int:
+        """See `Store.clear`."""
+        self._check()
+        return super().clear(scope)
+
+    def purge(self, now: float) -> int:
+        """See `Store.purge`."""
+        self._check()
+        return super().purge(now)
 
     def sequence(self) -> int:
         """See `Store.sequence`."""

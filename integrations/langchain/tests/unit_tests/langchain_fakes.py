@@ -1,6 +1,6 @@
 """Stand-ins for models and retrievers that count how often they are asked."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from typing import Any
 
 from langchain_core.callbacks import CallbackManagerForLLMRun
@@ -11,6 +11,10 @@ from langchain_core.outputs import ChatGeneration, ChatResult, Generation, LLMRe
 from langchain_core.retrievers import BaseRetriever
 from langchain_core.utils.function_calling import convert_to_openai_tool
 from pydantic import PrivateAttr
+
+from stampcache import StoreError
+from stampcache.model import Entry
+from stampcache.testing import FailingStore
 
 USAGE = {
     "input_tokens": 11,
@@ -32,6 +36,23 @@ def plain_reply(messages: list[BaseMessage], call: int) -> AIMessage:
             "token_usage": {"prompt_tokens": 11, "prompt_tokens_details": {"cached_tokens": 5}},
         },
     )
+
+
+class KeepingStore(FailingStore):
+    """A store that drops no entry while ``keeping`` is set, so that a lookup finds it again."""
+
+    keeping = False
+
+    def remove(self, entry: Entry) -> bool:
+        if self.keeping:
+            raise StoreError("The store is read-only.")
+        return super().remove(entry)
+
+
+def broken_flow(*args: object, **options: object) -> Generator[Any, Any, None]:
+    """Stand in for a verb of the core that fails in a way nobody thought of."""
+    raise ZeroDivisionError
+    yield
 
 
 class CountingChat(BaseChatModel):

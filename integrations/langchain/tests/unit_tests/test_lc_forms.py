@@ -1,4 +1,4 @@
-"""The pure parts: ``llm_string``, prompts, payloads, readings, pending outcomes."""
+"""The pure parts: ``llm_string``, prompts, payloads, usage, pending calls."""
 
 import asyncio
 import json
@@ -34,7 +34,7 @@ from langchain_stampcache.payload import (
     load_result,
 )
 from langchain_stampcache.pending import Pending
-from langchain_stampcache.readings import finish_reason, usage_of, worst
+from langchain_stampcache.usage import finish_reason, usage_of, worst
 from stampcache import Miss, Reason, Request, Stamps
 from stampcache.errors import CanonicalError, CodecError
 
@@ -318,7 +318,7 @@ def test_results_of_chains_round_trip(text: str, extras: dict) -> None:
         assert load_result(dumped, CHAIN) == result
 
 
-# -- readings --------------------------------------------------------------------------------------
+# -- usage -----------------------------------------------------------------------------------------
 
 
 def test_reasons_are_found_wherever_providers_put_them() -> None:

@@ -8,10 +8,10 @@ import pytest
 from langchain_core.documents import Document
 from langchain_core.messages import AIMessage
 from langchain_core.outputs import Generation
-from langchain_fakes import CountingChat, Shelf, plain_reply
+from langchain_fakes import CountingChat, KeepingStore, Shelf, plain_reply
 
 from langchain_stampcache import CachedChain, StampCache, payload
-from stampcache import AsyncCache, Cache, StoreError
+from stampcache import Cache, open_cache
 
 QUESTION = "how long is annual leave"
 LLM = "[('m', 1)]"
@@ -26,36 +26,24 @@ def model_of(model: CountingChat) -> Any:
     return lambda inputs: model.invoke(inputs["input"])
 
 
-def cannot(*args: Any, **options: Any) -> None:
-    raise StoreError("The store is read-only.")
-
-
-async def acannot(*args: Any, **options: Any) -> None:
-    raise StoreError("The store is read-only.")
-
-
-def keep_entries(patch: pytest.MonkeyPatch) -> None:
-    """Let no entry be dropped, so that the second lookup finds it again."""
-    patch.setattr(Cache, "invalidate", cannot)
-    patch.setattr(AsyncCache, "invalidate", acannot)
-
-
 def counts(opened: Cache) -> dict[str, int]:
     return dict(opened.stats(everything=True).counters)
 
 
 @pytest.mark.parametrize("way", ["sync", "async"])
 async def test_a_second_unreadable_hit_of_a_model_is_a_miss(
-    opened: Cache, monkeypatch: pytest.MonkeyPatch, way: str
+    monkeypatch: pytest.MonkeyPatch, way: str
 ) -> None:
+    store = KeepingStore()
+    opened = open_cache(store)
     cache = StampCache(opened)
     with monkeypatch.context() as patch:
         patch.setattr(payload, "dump_generations", lambda _: b"{")
         cache.update("p", LLM, [Generation(text="spoilt")])
-    with monkeypatch.context() as patch:
-        keep_entries(patch)
-        found = cache.lookup("p", LLM) if way == "sync" else await cache.alookup("p", LLM)
-        cache.update("p", LLM, [Generation(text="without a fence")])
+    store.keeping = True
+    found = cache.lookup("p", LLM) if way == "sync" else await cache.alookup("p", LLM)
+    cache.update("p", LLM, [Generation(text="without a fence")])
+    store.keeping = False
     assert found is None
     counted = counts(opened)
     assert counted["error.adapter.undecodable"] == counted["error.adapter.drop"] == 2
@@ -67,17 +55,19 @@ async def test_a_second_unreadable_hit_of_a_model_is_a_miss(
 
 @pytest.mark.parametrize("way", ["sync", "async"])
 async def test_a_second_unreadable_hit_of_a_chain_is_made_anew(
-    opened: Cache, shelf: Shelf, monkeypatch: pytest.MonkeyPatch, way: str
+    shelf: Shelf, monkeypatch: pytest.MonkeyPatch, way: str
 ) -> None:
+    store = KeepingStore()
+    opened = open_cache(store)
     model = CountingChat()
     chain = chain_of(opened, shelf, model)
     asked = {"input": QUESTION}
     with monkeypatch.context() as patch:
         patch.setattr(payload, "dump_result", lambda _: b"{")
         chain.invoke(asked)
-    with monkeypatch.context() as patch:
-        keep_entries(patch)
-        result = chain.invoke(asked) if way == "sync" else await chain.ainvoke(asked)
+    store.keeping = True
+    result = chain.invoke(asked) if way == "sync" else await chain.ainvoke(asked)
+    store.keeping = False
     assert result["cache"]["reason"] == "entry was damaged"
     assert result["answer"].text.startswith("answer 2")
     counted = counts(opened)

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from stampcache import Cache, open_cache
+from stampcache.testing import FakeClock
 
 sys.path.insert(0, str(Path(__file__).parent))
 
@@ -41,3 +42,20 @@ def corpus() -> Corpus:
 @pytest.fixture
 def llm() -> DigestLLM:
     return DigestLLM()
+
+
+@pytest.fixture
+def clock() -> FakeClock:
+    return FakeClock()
+
+
+@pytest.fixture(params=["memory", "sqlite"])
+def url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    return "memory://" if request.param == "memory" else f"sqlite:///{tmp_path / 'rag.db'}"
+
+
+@pytest.fixture
+def timed(url: str, clock: FakeClock) -> Iterator[Cache]:
+    """A cache in either kind of store, whose clock the test moves."""
+    with open_cache(url, clock=clock) as opened:
+        yield opened

@@ -16,17 +16,25 @@ from llama_index.core.base.llms.types import (
     CompletionResponseGen,
     LLMMetadata,
 )
+from llama_index.core.base.response.schema import Response
 from llama_index.core.indices.vector_store import VectorIndexRetriever
 from llama_index.core.llms import CustomLLM
 from llama_index.core.llms.callbacks import llm_completion_callback
-from llama_index.core.query_engine import RetrieverQueryEngine
-from llama_index.core.schema import QueryBundle
+from llama_index.core.query_engine import CustomQueryEngine, RetrieverQueryEngine
+from llama_index.core.schema import (
+    NodeRelationship,
+    NodeWithScore,
+    QueryBundle,
+    RelatedNodeInfo,
+    TextNode,
+)
 from numpy.typing import NDArray
 from pydantic import Field, PrivateAttr
 
-from stampcache import Cache, open_cache
+from stampcache import Cache, Stamps, open_cache
 
 WIDTH = 64
+INDEX = Stamps(index="1")
 
 
 def words_vector(text: str) -> list[float]:
@@ -41,15 +49,28 @@ def words_vector(text: str) -> list[float]:
 
 
 class WordsEmbedding(BaseEmbedding):
-    """The embedding model of the index."""
+    """The embedding model of the index; counts the questions, that is the retrievals."""
 
     model_name: str = "words"
+    _asked: list[str] = PrivateAttr(default_factory=list)
+    _meanwhile: Callable[[], object] | None = PrivateAttr(default=None)
+
+    @property
+    def retrievals(self) -> int:
+        return len(self._asked)
+
+    def meanwhile(self, happens: Callable[[], object] | None) -> None:
+        """Let something happen during each retrieval."""
+        self._meanwhile = happens
 
     def _get_query_embedding(self, query: str) -> list[float]:
+        self._asked.append(query)
+        if self._meanwhile is not None:
+            self._meanwhile()
         return words_vector(query)
 
     async def _aget_query_embedding(self, query: str) -> list[float]:
-        return words_vector(query)
+        return self._get_query_embedding(query)
 
     def _get_text_embedding(self, text: str) -> list[float]:
         return words_vector(text)
@@ -113,6 +134,15 @@ class DigestLLM(CustomLLM):
     def fails(self, error: Exception | None, *, after_chunks: int | None = None) -> None:
         self._fail = error
         self._fail_after = after_chunks
+
+    def meanwhile(self, happens: Callable[[], object]) -> None:
+        """Let something happen while each answer is made."""
+
+        def make(prompt: str) -> str:
+            happens()
+            return f"answer {digest(prompt)}"
+
+        self._make = make
 
     def waits_for(self, gate: threading.Event) -> None:
         self._gate = gate
@@ -181,7 +211,8 @@ class Corpus:
     """Documents by name in a vector index, one node each."""
 
     def __init__(self, documents: Mapping[str, str]) -> None:
-        self.index = VectorStoreIndex.from_documents([], embed_model=WordsEmbedding())
+        self.embedding = WordsEmbedding()
+        self.index = VectorStoreIndex.from_documents([], embed_model=self.embedding)
         for name, text in documents.items():
             self.insert(name, text)
 
@@ -208,3 +239,33 @@ def semantic_cache() -> Cache:
 
 def bundle(question: str, **options: Any) -> QueryBundle:
     return QueryBundle(question, **options)
+
+
+class OneStep(CustomQueryEngine):
+    """An engine of which only the answer is seen, and the nodes that it tells of."""
+
+    llm: DigestLLM
+    told: list[NodeWithScore] | None = None
+
+    def custom_query(self, query_str: str) -> Any:
+        text = str(self.llm.complete(query_str).text)
+        return Response(text, source_nodes=self.told)  # type: ignore[arg-type]  # as some do
+
+
+def told(text: str, document: str) -> NodeWithScore:
+    """A node of a document, as an engine tells of it."""
+    source = {NodeRelationship.SOURCE: RelatedNodeInfo(node_id=document)}
+    return NodeWithScore(node=TextNode(text=text, relationships=source), score=0.5)
+
+
+def report(response: Any) -> dict[str, Any]:
+    """What a response says about the cache."""
+    assert response.metadata is not None
+    found: dict[str, Any] = response.metadata["cache"]
+    return found
+
+
+def reasons(engine: BaseQueryEngine, *questions: str) -> list[str]:
+    """Ask, and return ``"hit"`` or the reason why there was none."""
+    found = [report(engine.query(question)) for question in questions]
+    return ["hit" if each["hit"] else str(each["reason"]) for each in found]

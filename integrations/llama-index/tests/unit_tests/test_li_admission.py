@@ -4,7 +4,7 @@ import asyncio
 from typing import Any
 
 import pytest
-from llama_fakes import Corpus, DigestLLM
+from llama_fakes import INDEX, Corpus, DigestLLM
 from llama_index.core.instrumentation import get_dispatcher  # type: ignore[attr-defined]
 
 from llama_index_stampcache import CachedQueryEngine
@@ -71,7 +71,7 @@ def test_k5_k6_a_hit_says_what_it_saved(
     grounding: Any, cache: Cache, corpus: Corpus, llm: DigestLLM
 ) -> None:
     llm.answers("thirty days", raw())
-    engine = CachedQueryEngine(corpus.engine(llm), cache=cache, grounding=grounding)
+    engine = CachedQueryEngine(corpus.engine(llm), cache=cache, grounding=grounding, stamps=INDEX)
     engine.query(QUESTION)
     response: Any = engine.query(QUESTION)
     saved = response.metadata["cache"]["saved"]

@@ -3,7 +3,7 @@
 from typing import Any
 
 import pytest
-from llama_fakes import Corpus, DigestLLM
+from llama_fakes import INDEX, Corpus, DigestLLM
 from llama_index.core.base.base_query_engine import BaseQueryEngine
 from llama_index.core.base.base_selector import SelectorResult, SingleSelection
 from llama_index.core.indices.query.query_transform import HyDEQueryTransform
@@ -50,7 +50,7 @@ def test_a_router_puts_an_object_into_its_metadata_and_so_is_not_stored(
     inner = router(corpus.engine(llm), llm)
     with pytest.raises(ConfigError, match='pass grounding="none"'):
         CachedQueryEngine(inner, cache=cache)
-    engine = CachedQueryEngine(inner, cache=cache, grounding="none")
+    engine = CachedQueryEngine(inner, cache=cache, grounding="none", stamps=INDEX)
     assert hits(engine) == [False, False]
     assert cache.core.counters.of(None)["adapter.not_storable"] == 2
 

@@ -5,11 +5,13 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from llama_fakes import Corpus, DigestLLM, TopicEmbedder
+from llama_fakes import INDEX, Corpus, DigestLLM, TopicEmbedder
 
 import stampcache
 from llama_index_stampcache import CachedQueryEngine, payload
+from llama_index_stampcache.fingerprint import Fingerprint
 from stampcache import Cache, StoreError, identity, open_cache
+from stampcache.adapters import Core, Flow, Step
 
 QUESTION = "how long is annual leave"
 
@@ -87,9 +89,10 @@ def test_a_failing_store_never_fails_a_query(
 
 
 BROKEN: dict[str, Callable[[Cache, pytest.MonkeyPatch], None]] = {
-    "adapter.request": lambda cache, patch: patch.setattr(cache.core, "ask", boom),
-    "adapter.lookup": lambda cache, patch: patch.setattr(Cache, "lookup", boom),
-    "adapter.update": lambda cache, patch: patch.setattr(Cache, "update", boom),
+    "adapter.request": lambda cache, patch: patch.setattr(cache.core.intake, "ask", boom),
+    "adapter.settings": lambda _, patch: patch.setattr(Fingerprint, "settings", boom),
+    "adapter.lookup": lambda _, patch: patch.setattr(Core, "lookup", boom_flow),
+    "adapter.update": lambda _, patch: patch.setattr(Core, "update", boom_flow),
     "adapter.draft": lambda cache, patch: patch.setattr(payload, "draft", boom),
 }
 
@@ -98,14 +101,29 @@ def boom(*_: Any, **__: Any) -> Any:
     raise RuntimeError("bug")
 
 
+async def aboom() -> Any:
+    raise RuntimeError("bug")
+
+
+def boom_flow(*_: Any, **__: Any) -> Flow[Any]:
+    return (yield from Step(sync=boom, aio=aboom))
+
+
+@pytest.mark.parametrize("aio", [False, True])
 @pytest.mark.parametrize("where", sorted(BROKEN))
 def test_a_bug_in_the_cache_is_counted_and_the_engine_answers(
-    where: str, cache: Cache, corpus: Corpus, llm: DigestLLM, monkeypatch: pytest.MonkeyPatch
+    where: str,
+    aio: bool,
+    cache: Cache,
+    corpus: Corpus,
+    llm: DigestLLM,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     engine = CachedQueryEngine(corpus.engine(llm), cache=cache)
     BROKEN[where](cache, monkeypatch)
-    assert not ask(engine)["hit"]
-    assert cache.core.counters.of(None)[f"error.{where}"] == 1
+    assert not (asyncio.run(aask(engine)) if aio else ask(engine))["hit"]
+    counted = "adapter.request" if where == "adapter.settings" else where
+    assert cache.core.counters.of(None)[f"error.{counted}"] == 1
 
 
 def test_a_strict_cache_raises(
@@ -113,7 +131,7 @@ def test_a_strict_cache_raises(
 ) -> None:
     with open_cache("memory://", strict=True) as cache:
         engine = CachedQueryEngine(corpus.engine(llm), cache=cache)
-        monkeypatch.setattr(Cache, "lookup", boom)
+        monkeypatch.setattr(Core, "lookup", boom_flow)
         with pytest.raises(RuntimeError, match="bug"):
             engine.query(QUESTION)
 
@@ -160,7 +178,7 @@ def test_h1_h15_an_unreadable_payload_is_a_miss_and_its_entry_goes(
 def test_h7_odd_questions_are_answered(
     cache: Cache, corpus: Corpus, llm: DigestLLM, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    engine = CachedQueryEngine(corpus.engine(llm), cache=cache, grounding="none")
+    engine = CachedQueryEngine(corpus.engine(llm), cache=cache, grounding="none", stamps=INDEX)
     for odd in (" ", "\ud800", "\x00leave"):
         response: Any = engine.query(odd)
         assert response.response.startswith(("answer ", "Empty Response"))

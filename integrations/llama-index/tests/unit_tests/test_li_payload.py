@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from llama_fakes import Corpus, DigestLLM
+from llama_fakes import INDEX, Corpus, DigestLLM
 from llama_index.core.base.response.schema import Response, StreamingResponse
 from llama_index.core.query_engine import CustomQueryEngine
 from llama_index.core.schema import (
@@ -136,7 +136,7 @@ def test_an_answer_of_a_class_of_its_own_goes_through_unchanged(
         def custom_query(self, query_str: str) -> Any:
             return own
 
-    engine = CachedQueryEngine(Engine(), cache=cache, grounding="none")
+    engine = CachedQueryEngine(Engine(), cache=cache, grounding="none", stamps=INDEX)
     assert engine.query("how long?") is own and engine.query("how long?") is own
     assert cache.stats().entries == 0
     assert cache.core.counters.of(None)["adapter.not_storable"] == 2
@@ -149,7 +149,7 @@ def test_a_response_that_an_engine_keeps_is_not_written_to(cache: Cache) -> None
         def custom_query(self, query_str: str) -> Any:
             return kept
 
-    engine = CachedQueryEngine(Engine(), cache=cache, grounding="none")
+    engine = CachedQueryEngine(Engine(), cache=cache, grounding="none", stamps=INDEX)
     assert engine.query("how long?").metadata != kept.metadata == {"a": 1}
 
 

@@ -6,7 +6,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
-from llama_fakes import Corpus, DigestLLM, TopicEmbedder
+from llama_fakes import INDEX, Corpus, DigestLLM, TopicEmbedder
 
 from llama_index_stampcache import CachedQueryEngine
 from stampcache import Cache, open_cache
@@ -45,10 +45,13 @@ def test_f17_j8_equal_queries_of_threads_share_one_answer(
 ) -> None:
     embedder = TopicEmbedder()
     with open_cache("memory://", embedder=embedder, calibration=0.9) as cache:
-        engine = CachedQueryEngine(corpus.engine(llm), cache=cache, grounding=grounding)
+        engine = CachedQueryEngine(
+            corpus.engine(llm), cache=cache, grounding=grounding, stamps=INDEX
+        )
         llm.waits_for(Doorman(cache, THREADS).gate)
+        at_opening = embedder.calls
         responses = in_threads(engine)
-        assert llm.calls == 1 and embedder.calls == 1
+        assert llm.calls == 1 and embedder.calls - at_opening == 1
         assert len({response.response for response in responses}) == 1
         assert len({id(response) for response in responses}) == THREADS
         assert len({id(response.source_nodes) for response in responses}) == THREADS

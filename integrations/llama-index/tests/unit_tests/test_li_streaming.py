@@ -4,7 +4,7 @@ import gc
 from typing import Any
 
 import pytest
-from llama_fakes import Corpus, DigestLLM
+from llama_fakes import INDEX, Corpus, DigestLLM
 from llama_index.core.base.response.schema import AsyncStreamingResponse, StreamingResponse
 
 import stampcache
@@ -39,7 +39,7 @@ def hit(response: StreamingResponse | AsyncStreamingResponse) -> bool:
 def test_i1_i3_a_stream_fills_and_is_replayed_in_chunks(
     grounding: Any, cache: Cache, corpus: Corpus, llm: DigestLLM
 ) -> None:
-    engine = streaming(corpus, llm, cache, grounding=grounding)
+    engine = streaming(corpus, llm, cache, grounding=grounding, stamps=INDEX)
     missed = ask(engine)
     chunks = list(missed.response_gen)
     replayed = ask(engine)
@@ -54,7 +54,7 @@ def test_i1_i3_a_stream_fills_and_is_replayed_in_chunks(
 async def test_i2_an_async_stream_fills_and_is_replayed_in_chunks(
     grounding: Any, cache: Cache, corpus: Corpus, llm: DigestLLM
 ) -> None:
-    engine = streaming(corpus, llm, cache, grounding=grounding)
+    engine = streaming(corpus, llm, cache, grounding=grounding, stamps=INDEX)
     missed = await aask(engine)
     chunks = [chunk async for chunk in missed.response_gen]
     replayed = await aask(engine)
@@ -165,7 +165,7 @@ def test_a_stream_is_stored_for_the_tenant_that_asked(
 def test_a_document_that_changed_during_the_stream_fences_the_answer(
     cache: Cache, corpus: Corpus, llm: DigestLLM
 ) -> None:
-    engine = streaming(corpus, llm, cache, grounding="none")
+    engine = streaming(corpus, llm, cache, grounding="none", stamps=INDEX)
     response = ask(engine)
     cache.invalidate(source="leave")
     list(response.response_gen)
@@ -175,7 +175,7 @@ def test_a_document_that_changed_during_the_stream_fences_the_answer(
 def test_the_caller_cannot_change_what_a_stream_stores(
     cache: Cache, corpus: Corpus, llm: DigestLLM
 ) -> None:
-    engine = streaming(corpus, llm, cache, grounding="none")
+    engine = streaming(corpus, llm, cache, grounding="none", stamps=INDEX)
     response = ask(engine)
     response.source_nodes.clear()
     list(response.response_gen)

@@ -9,7 +9,7 @@ from llama_fakes import Corpus, DigestLLM
 from test_li_sharing import QUESTION, THREADS, Doorman
 
 from llama_index_stampcache import CachedQueryEngine, payload
-from stampcache import AsyncCache, Cache, StoreError
+from stampcache import Cache, StoreError
 
 
 def cannot(*args: Any, **options: Any) -> None:
@@ -36,8 +36,9 @@ def test_a_second_unreadable_hit_is_made_anew(
         patch.setattr(payload.Payload, "encode", lambda _: b"{")
         asked(engine, aio=aio)
     with monkeypatch.context() as patch:  # no entry can be dropped
-        patch.setattr(Cache, "invalidate", cannot)
-        patch.setattr(AsyncCache, "invalidate", acannot)
+        for verb in ("invalidate", "remove"):
+            patch.setattr(cache.core.ports.store, verb, cannot)
+            patch.setattr(cache.core.async_ports.store, verb, acannot)
         assert asked(engine, aio=aio)["reason"] == "entry was damaged"
     assert llm.calls == 2
     counted = cache.core.counters.of(None)

@@ -1,9 +1,15 @@
-"""What a model said about its reply: why it stopped, and how many tokens it took."""
+"""What making an answer took: why each model call ended and its tokens, as the models report them.
 
+LangChain hands the reply of every call to a callback handler: the `Meter` of one making.
+"""
+
+import threading
 from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
 
+from langchain_core.callbacks import BaseCallbackHandler
 from langchain_core.messages import AIMessage, BaseMessage
-from langchain_core.outputs import ChatGeneration, Generation
+from langchain_core.outputs import ChatGeneration, Generation, LLMResult
 
 from stampcache import Usage
 
@@ -91,3 +97,33 @@ def total(usages: Iterable[Usage]) -> Usage:
             if count is not None:
                 sums[name] = sums.get(name, 0) + count
     return Usage(**sums)
+
+
+class Meter(BaseCallbackHandler):
+    """A callback handler for one making of one answer; safe for the threads of that making."""
+
+    run_inline = True  # under an async manager too: nothing here waits
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._usages: list[Usage] = []
+        self._reasons: list[str] = []
+
+    def on_llm_end(self, response: LLMResult, **kwargs: Any) -> None:  # noqa: ARG002
+        """Note the usage and the finish reason of a call."""
+        for generations in response.generations:
+            with self._lock:
+                self._usages.append(usage_of(generations))
+                self._reasons.extend(finish_reason(each) for each in generations)
+
+    @property
+    def usage(self) -> Usage:
+        """The tokens of all calls together."""
+        with self._lock:
+            return total(self._usages)
+
+    @property
+    def finish_reason(self) -> str:
+        """The first reason that is no plain end, else the last one; empty if nothing was seen."""
+        with self._lock:
+            return worst(self._reasons)

@@ -16,7 +16,7 @@ class Status(enum.Enum):
     SKIP = "skip"
 
 
-class Diagnosis(Struct, frozen=True):
+class CheckResult(Struct, frozen=True):
     """One line: what was checked, how it went, what was found, how to mend it."""
 
     check: str
@@ -25,26 +25,26 @@ class Diagnosis(Struct, frozen=True):
     mend: str = ""
 
 
-def ok(check: str, found: str) -> Diagnosis:
+def ok(check: str, found: str) -> CheckResult:
     """Return a finding that all is well."""
-    return Diagnosis(check, Status.OK, found)
+    return CheckResult(check, Status.OK, found)
 
 
-def warn(check: str, found: str, mend: str) -> Diagnosis:
+def warn(check: str, found: str, mend: str) -> CheckResult:
     """Return a finding that works, but probably not as meant."""
-    return Diagnosis(check, Status.WARN, found, mend)
+    return CheckResult(check, Status.WARN, found, mend)
 
 
-def fail(check: str, found: str, mend: str) -> Diagnosis:
+def fail(check: str, found: str, mend: str) -> CheckResult:
     """Return a finding that does not work."""
-    return Diagnosis(check, Status.FAIL, found, mend)
+    return CheckResult(check, Status.FAIL, found, mend)
 
 
-def failed(check: str, error: StampCacheError) -> Diagnosis:
+def failed(check: str, error: StampCacheError) -> CheckResult:
     """Return a finding for an error, whose sentence says how to mend it."""
-    return Diagnosis(check, Status.FAIL, str(error))
+    return CheckResult(check, Status.FAIL, str(error))
 
 
-def skip(check: str, found: str, mend: str) -> Diagnosis:
+def skip(check: str, found: str, mend: str) -> CheckResult:
     """Return a finding that nothing was checked, and how to have it checked."""
-    return Diagnosis(check, Status.SKIP, found, mend)
+    return CheckResult(check, Status.SKIP, found, mend)

@@ -1,44 +1,39 @@
 """From the inputs of a chain to a Request: what is the question, what else changes the answer."""
 
 import json
-from collections.abc import Iterable, Mapping
-from typing import Any, Literal, TypeAlias
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
 
 from langchain_core.messages import BaseMessage
 from langchain_core.runnables import Runnable, RunnableConfig
-from msgspec import Struct
 
 from langchain_stampcache import prompt as prompts
-from langchain_stampcache.fingerprint import Fingerprint
+from langchain_stampcache.fingerprint import Fingerprint, Running
 from langchain_stampcache.retrieving import Retrieving
 from stampcache import ConfigError, Evidence, Request, Settings, Stamps, canonical
-from stampcache.adapters import CanonicalError
+from stampcache.adapters import CanonicalError, Validity
 
-Grounding: TypeAlias = Literal["recheck", "none"]
 HISTORY_KEYS = frozenset({"chat_history", "history", "messages"})
 SETTINGS_KEPT = 256
 _LEAVES = frozenset({str, int, float, bool, type(None)})
 
 
-class Setting(Struct, frozen=True, kw_only=True):
-    """What a chain was made with, apart from its parts."""
-
-    grounding: Grounding
-    corpus: str
-    stamps: Stamps
-    version: str | None
-
-
-class Asking:
+class Requests:
     """Makes the requests of one chain; what they share is digested once per state of the chain."""
 
     def __init__(
-        self, answer: Runnable[Any, Any], retrieving: Retrieving, setting: Setting
+        self,
+        answer: Runnable[Any, Any],
+        retrieving: Retrieving,
+        validity: Validity,
+        here: Stamps,
     ) -> None:
+        """``here`` are the stamps that the cache itself gives to all that it keeps."""
         self._answer = answer
         self._retrieving = retrieving
-        self._setting = setting
-        self._fingerprint = Fingerprint(version=setting.version)
+        self._validity = validity
+        self._here = here
+        self._fingerprint = Fingerprint(version=validity.version)
         self._known: dict[str, Settings] = {}
 
     def check(self) -> None:
@@ -55,7 +50,7 @@ class Asking:
                 " you change whenever that part changes), or use plain functions and data there."
             ) from error
 
-    def request(
+    def of(
         self,
         inputs: Mapping[str, object],
         config: RunnableConfig | None,
@@ -77,6 +72,7 @@ class Asking:
             question=str(inputs["input"]),
             history=history,
             evidence=evidence,
+            kind=self._validity.kind,
             settings=self.settings(config, others),
         )
 
@@ -87,13 +83,13 @@ class Asking:
             CanonicalError: a part of the chain, or an input, has no canonical form.
         """
         running = self._fingerprint.read(self._answer, config)
+        retriever = self._retrieving.described(config)
         params = {
             "framework": "langchain.chain",
-            "grounding": self._setting.grounding,
-            "corpus": self._setting.corpus,
-            "version": self._setting.version,
+            "grounding": self._validity.grounding,
+            "version": self._validity.version,
             "answer": running.described,
-            "retriever": self._retrieving.described(),
+            "retriever": retriever,
             "inputs": others,
         }
         place = _place(params)
@@ -103,7 +99,9 @@ class Asking:
                 model=running.model,
                 endpoint=running.endpoint,
                 params=params,
-                stamps=self._setting.stamps,
+                stamps=self._stamps(running, retriever),
+                corpus=self._validity.corpus,
+                whole_corpus=self._validity.whole_corpus,
             )
             if known.problem:
                 raise CanonicalError(known.problem)
@@ -111,6 +109,22 @@ class Asking:
                 self._known.clear()
             self._known[place] = known
         return known
+
+    def _stamps(self, running: Running, retriever: object) -> Stamps:
+        """Return the stamps: those given, here or to the cache, and what is seen for the others."""
+        seen = Stamps(
+            prompt=_seen(running.prompts) if running.prompts and not self._here.prompt else "",
+            index=_seen([self._validity.corpus, retriever])
+            if self._retrieving.retrieves and not self._here.index
+            else "",
+        )
+        return self._validity.stamps.over(seen)
+
+
+def _seen(parts: Sequence[object]) -> str:
+    """Return a stamp for what no user gave a version."""
+    digest = canonical.digest([canonical.value(parts)], person=b"seen")
+    return f"seen:{digest.removeprefix(canonical.FORMAT)}"
 
 
 def _place(params: Mapping[str, object]) -> str:

@@ -1,0 +1,46 @@
+"""Whose classes parts of a chain are, and which fields of a model are its parameters."""
+
+import sys
+from typing import Any, TypeGuard
+
+from langchain_core.language_models import BaseLanguageModel
+from pydantic import BaseModel
+
+from langchain_stampcache.llm_string import ENDPOINTS, MODEL_NAMES
+
+# Parameters of models under the names that providers' classes give them; keyed wherever they exist.
+MODEL_PARAMETERS = frozenset({
+    *MODEL_NAMES, *ENDPOINTS, "azure_deployment", "default_headers", "default_query",
+    "deployment_name", "extra_body", "frequency_penalty", "logit_bias", "max_completion_tokens",
+    "max_output_tokens", "max_tokens", "min_p", "model_kwargs", "n", "openai_organization",
+    "openai_proxy", "organization", "presence_penalty", "project", "reasoning", "reasoning_effort",
+    "region_name", "repetition_penalty", "response_format", "seed", "service_tier", "stop",
+    "temperature", "thinking", "top_k", "top_p", "verbosity",
+})  # fmt: skip
+_FRAMEWORK = ("langchain", "langgraph")
+
+
+def is_framework(kind: type) -> bool:
+    """Tell whether a class comes with LangChain or one of its packages, not from the app."""
+    top = kind.__module__.partition(".")[0]
+    if top.partition("_")[0] not in _FRAMEWORK:
+        return False
+    return hasattr(sys.modules.get(top), "__path__")  # a package, not a module of that prefix
+
+
+def is_core(kind: type) -> bool:
+    """Tell whether a class is one of LangChain's own parts: none has a field that is a secret text.
+
+    The ``keys`` that a ``RunnablePick`` picks are none, for example.
+    """
+    return is_framework(kind) and kind.__module__.partition(".")[0] == "langchain_core"
+
+
+def is_provider(kind: type) -> TypeGuard[type[BaseModel]]:
+    """Tell whether a class comes with a provider's package and declares what the provider takes."""
+    return issubclass(kind, BaseModel) and is_framework(kind) and not is_core(kind)
+
+
+def tells_its_parameters(kind: type[BaseLanguageModel[Any]]) -> bool:
+    """Tell whether a class of models overrides what LangChain takes to identify it."""
+    return kind._identifying_params is not BaseLanguageModel._identifying_params

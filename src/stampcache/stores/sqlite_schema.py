@@ -1,0 +1,181 @@
+"""The tables of a SQLite store, and the numbered steps that bring a file of any older schema to them.
+
+All tables carry the prefix ``stampcache_``, so that the file may hold other tables: nothing here ever
+touches those. All steps that a file lacks are made in one transaction.
+"""
+
+import sqlite3
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+from msgspec import Struct
+
+from stampcache.errors import CodecError, ConfigError
+from stampcache.model import Entry
+from stampcache.stores import codec
+from stampcache.stores.sqlite_writes import depend
+
+_FIRST_TABLES = """
+    CREATE TABLE stampcache_entries (
+        id INTEGER PRIMARY KEY,
+        partition TEXT NOT NULL,
+        key TEXT NOT NULL,
+        entry_id TEXT NOT NULL UNIQUE,
+        scope TEXT NOT NULL,
+        tenant TEXT NOT NULL,
+        model TEXT NOT NULL,
+        tokenizer TEXT NOT NULL,
+        embedder TEXT NOT NULL,
+        prompt TEXT NOT NULL,
+        indexed TEXT NOT NULL,
+        body BLOB NOT NULL,
+        vector BLOB,
+        answer_bytes INTEGER NOT NULL,
+        sequence INTEGER NOT NULL,
+        used INTEGER NOT NULL,
+        hits INTEGER NOT NULL DEFAULT 0,
+        UNIQUE (partition, key)
+    );
+    CREATE INDEX stampcache_entries_used ON stampcache_entries (used);
+    CREATE INDEX stampcache_entries_scope ON stampcache_entries (scope);
+    CREATE TABLE stampcache_evidence (
+        entry INTEGER NOT NULL REFERENCES stampcache_entries (id) ON DELETE CASCADE,
+        corpus TEXT NOT NULL,
+        source TEXT NOT NULL,
+        chunk TEXT NOT NULL
+    );
+    CREATE INDEX stampcache_evidence_entry ON stampcache_evidence (entry);
+    CREATE INDEX stampcache_evidence_source ON stampcache_evidence (corpus, source);
+    CREATE INDEX stampcache_evidence_only_source ON stampcache_evidence (source);
+    CREATE INDEX stampcache_evidence_chunk ON stampcache_evidence (chunk);
+    CREATE TABLE stampcache_log (
+        sequence INTEGER PRIMARY KEY AUTOINCREMENT,
+        partition TEXT,
+        key TEXT,
+        selector BLOB
+    );
+    CREATE INDEX stampcache_log_selector ON stampcache_log (sequence) WHERE selector IS NOT NULL;
+    CREATE TABLE stampcache_servings (
+        id INTEGER PRIMARY KEY,
+        entry_id TEXT NOT NULL,
+        partition TEXT NOT NULL,
+        key TEXT NOT NULL,
+        asked TEXT NOT NULL,
+        UNIQUE (entry_id, asked)
+    );
+    CREATE TABLE stampcache_bad (
+        partition TEXT NOT NULL,
+        key TEXT NOT NULL,
+        other TEXT NOT NULL,
+        PRIMARY KEY (partition, key, other)
+    ) WITHOUT ROWID;
+    CREATE TABLE stampcache_tallies (name TEXT PRIMARY KEY, count INTEGER NOT NULL) WITHOUT ROWID;
+    CREATE TABLE stampcache_counts (name TEXT PRIMARY KEY, value INTEGER NOT NULL) WITHOUT ROWID;
+    INSERT INTO stampcache_counts VALUES ('entries', 0), ('log_floor', 0);
+    CREATE TRIGGER stampcache_entry_added AFTER INSERT ON stampcache_entries
+        BEGIN UPDATE stampcache_counts SET value = value + 1 WHERE name = 'entries'; END;
+    CREATE TRIGGER stampcache_entry_gone AFTER DELETE ON stampcache_entries
+        BEGIN UPDATE stampcache_counts SET value = value - 1 WHERE name = 'entries'; END;
+    """
+# The column and the table that get new names are what an older version reads and writes: a process of
+# it that still has the file open knows no marks, and must fail rather than serve an invalidated entry.
+_MARKS_AND_DEPENDENCIES = """
+    ALTER TABLE stampcache_entries RENAME COLUMN sequence TO changed;
+    ALTER TABLE stampcache_entries ADD COLUMN invalidated TEXT NOT NULL DEFAULT '';
+    ALTER TABLE stampcache_entries ADD COLUMN expires_at REAL;
+    CREATE INDEX stampcache_entries_invalidated ON stampcache_entries (changed)
+        WHERE invalidated <> '';
+    CREATE INDEX stampcache_entries_expires ON stampcache_entries (expires_at)
+        WHERE expires_at IS NOT NULL;
+    DROP TABLE stampcache_evidence;
+    CREATE TABLE stampcache_dependencies (
+        entry INTEGER NOT NULL REFERENCES stampcache_entries (id) ON DELETE CASCADE,
+        corpus TEXT NOT NULL,
+        source TEXT NOT NULL,
+        chunk TEXT NOT NULL
+    );
+    CREATE INDEX stampcache_dependencies_entry ON stampcache_dependencies (entry);
+    CREATE INDEX stampcache_dependencies_source ON stampcache_dependencies (corpus, source);
+    CREATE INDEX stampcache_dependencies_only_source ON stampcache_dependencies (source);
+    CREATE INDEX stampcache_dependencies_chunk ON stampcache_dependencies (chunk, corpus);
+"""
+
+
+def _copy_out_of_bodies(connection: sqlite3.Connection) -> None:
+    """Give the entries of schema 1 what stands beside their bodies since: lifetime and dependencies."""
+    ids = [row[0] for row in connection.execute("SELECT id FROM stampcache_entries").fetchall()]
+    for row in ids:
+        entry = _readable(connection, row)
+        if entry is not None:
+            values = (entry.expires_at, row)
+            connection.execute("UPDATE stampcache_entries SET expires_at = ? WHERE id = ?", values)
+            depend(connection, row, entry)
+
+
+def _readable(connection: sqlite3.Connection, row: int) -> Entry | None:
+    query = "SELECT body FROM stampcache_entries WHERE id = ?"
+    (body,) = connection.execute(query, (row,)).fetchone()
+    try:
+        return codec.decode(body)
+    except CodecError:
+        return None  # dropped and counted when its own question fetches it
+
+
+class _Step(Struct, frozen=True):
+    """From one schema to the next: statements, then what needs more than statements."""
+
+    script: str
+    then: Callable[[sqlite3.Connection], None] | None = None
+
+
+_STEPS = (_Step(_FIRST_TABLES), _Step(_MARKS_AND_DEPENDENCIES, _copy_out_of_bodies))
+
+
+def migrate(connection: sqlite3.Connection, path: Path) -> None:
+    """Bring the tables to this version, one numbered step at a time, in one transaction.
+
+    Raises:
+        ConfigError: the file is of a newer version, or its tables are none of ours.
+    """
+    connection.execute("BEGIN IMMEDIATE")
+    try:
+        for step in _STEPS[_schema(connection, path) :]:
+            for statement in _statements(step.script):
+                connection.execute(statement)
+            if step.then is not None:
+                step.then(connection)
+        connection.execute(
+            "INSERT OR REPLACE INTO stampcache_facts VALUES ('schema', ?)", (str(len(_STEPS)),)
+        )
+    except BaseException:
+        connection.execute("ROLLBACK")
+        raise
+    connection.execute("COMMIT")
+
+
+def _schema(connection: sqlite3.Connection, path: Path) -> int:
+    """Return the number of the schema that the file has; 0 for one without our tables."""
+    connection.execute(
+        "CREATE TABLE IF NOT EXISTS stampcache_facts"
+        " (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID"
+    )
+    row = connection.execute("SELECT value FROM stampcache_facts WHERE name = 'schema'").fetchone()
+    version = int(row[0]) if row and row[0].isdecimal() else 0
+    if row and not version:
+        raise ConfigError(f"{path} has the schema {row[0]!r}, which is none of ours; move it away.")
+    if version > len(_STEPS):
+        raise ConfigError(
+            f"{path} was written by a newer stampcache (schema {version}, this one knows"
+            f" {len(_STEPS)}); upgrade stampcache or name another file."
+        )
+    return version
+
+
+def _statements(script: str) -> Iterator[str]:
+    """Split a script into statements; ``executescript`` would commit the transaction it runs in."""
+    pending = ""
+    for line in script.splitlines(keepends=True):
+        pending += line
+        if sqlite3.complete_statement(pending):
+            yield pending
+            pending = ""

@@ -1,0 +1,133 @@
+"""What the SQLite store writes: statements on the durable connection, inside one transaction.
+
+Whatever changes an entry logs its address, so that the replicas of all processes follow, and notes the
+sequence of that as the entry's ``changed``, so that they know which copy is the newer one.
+"""
+
+import sqlite3
+from collections.abc import Iterable
+
+import msgspec
+import numpy as np
+
+from stampcache.errors import CodecError
+from stampcache.model import Entry, Selector, Vector, stamp_values
+from stampcache.stores import codec, sqlite_text
+from stampcache.stores.selection import FORGOTTEN, refused
+from stampcache.stores.uses import Pending, Place
+
+Row = tuple[int, str, str]
+"""Row id, partition and key of an entry."""
+
+
+def fenced(writer: sqlite3.Connection, entry: Entry, fence: int) -> str:
+    """Return what refuses an entry whose making began at this sequence; empty where nothing does."""
+    (floor,) = writer.execute(sqlite_text.LOG_FLOOR).fetchone()
+    if fence < floor:
+        return FORGOTTEN
+    rows = writer.execute(sqlite_text.CHANGES_SINCE, (fence,))
+    change = refused((msgspec.msgpack.decode(row[0], type=Selector) for row in rows), entry)
+    return "" if change is None else str(change)
+
+
+def log(writer: sqlite3.Connection, place: Place) -> int:
+    """Tell all replicas that the entry at this address changed; return the sequence of that."""
+    sequence = writer.execute(sqlite_text.LOG, place).lastrowid
+    assert sequence is not None
+    return sequence
+
+
+def log_change(writer: sqlite3.Connection, selector: Selector) -> int:
+    """Refuse late fills that this change touches; return its sequence."""
+    sequence = writer.execute(sqlite_text.LOG_CHANGE, (msgspec.msgpack.encode(selector),)).lastrowid
+    assert sequence is not None
+    return sequence
+
+
+def write(
+    writer: sqlite3.Connection, entry: Entry, body: bytes, vector: Vector | None, sequence: int
+) -> None:
+    """Put an entry in the place of any other at its address, as the most recently used one."""
+    writer.execute(sqlite_text.DELETE_PLACE, entry.place)
+    (latest,) = writer.execute(sqlite_text.LATEST_USE).fetchone()
+    raw = None if vector is None else np.ascontiguousarray(vector, np.float32).tobytes()
+    size = len(entry.answer.text.encode()) + len(entry.answer.payload)
+    who = (entry.id, entry.identity.scope, entry.identity.tenant)
+    what = (body, raw, size, entry.expires_at)
+    values = (*entry.place, *who, *stamp_values(entry.stamps), *what, sequence, latest + 1)
+    row = writer.execute(sqlite_text.PUT, values).lastrowid
+    assert row is not None
+    depend(writer, row, entry)
+
+
+def depend(writer: sqlite3.Connection, row: int, entry: Entry) -> None:
+    """Write on which parts of which corpora the entry in this row depends."""
+    parts = [(row, part.corpus, part.source, part.chunk) for part in entry.dependencies]
+    writer.executemany(sqlite_text.DEPEND, parts)
+
+
+def mark(writer: sqlite3.Connection, rows: Iterable[Row], change: str) -> int:
+    """Make entries stale, which so far hold; return how many."""
+    touched = list(rows)
+    for row, partition, key in touched:
+        values = (change, log(writer, (partition, key)), row)
+        writer.execute(sqlite_text.INVALIDATE, values)
+    writer.executemany(sqlite_text.NO_LONGER_DEPEND, [(row,) for row, _, _ in touched])
+    return len(touched)
+
+
+def renew(writer: sqlite3.Connection, entry_id: str, expires_at: float) -> None:
+    """Let an entry live until then, if it is there and holds."""
+    for row, partition, key in writer.execute(sqlite_text.HOLDING_ID, (entry_id,)).fetchall():
+        values = (expires_at, log(writer, (partition, key)), row)
+        writer.execute(sqlite_text.RENEW, values)
+
+
+def delete(writer: sqlite3.Connection, rows: Iterable[Row]) -> int:
+    """Delete entries; return how many."""
+    gone = list(rows)
+    writer.executemany(sqlite_text.LOG, [(partition, key) for _, partition, key in gone])
+    writer.executemany(sqlite_text.DELETE, [(row,) for row, _, _ in gone])
+    return len(gone)
+
+
+def delete_damaged(writer: sqlite3.Connection, place: Place) -> None:
+    """Delete the entry at this address, unless somebody has written a sound one since."""
+    for row, body in writer.execute(sqlite_text.BODY, place).fetchall():
+        try:
+            codec.decode(body)
+        except CodecError:
+            delete(writer, [(row, *place)])
+
+
+def evict(writer: sqlite3.Connection, capacity: int) -> int:
+    """Delete what is over capacity, invalidated entries first; return how many."""
+    (count,) = writer.execute(sqlite_text.COUNT_ENTRIES).fetchone()
+    over = max(0, int(count) - capacity)
+    left = over
+    for order in (sqlite_text.LONGEST_INVALIDATED, sqlite_text.LEAST_USED):
+        if left:
+            left -= delete(writer, writer.execute(order, (left,)).fetchall())
+    return over
+
+
+def write_uses(writer: sqlite3.Connection, pending: Pending) -> None:
+    """Write hits, which make entries recently used, and servings to other questions."""
+    writer.executemany(sqlite_text.SERVED, pending.servings)
+    if pending.hits:
+        (latest,) = writer.execute(sqlite_text.LATEST_USE).fetchone()
+        hits = enumerate(pending.hits.items(), int(latest) + 1)
+        writer.executemany(sqlite_text.USE, [(n, used, *place) for used, (place, n) in hits])
+
+
+def trim(
+    writer: sqlite3.Connection, sequence: int, *, log_kept: int, every: int, servings_kept: int
+) -> None:
+    """Cut the log to its last rows, whenever it has grown by ``every`` over that."""
+    (known,) = writer.execute(sqlite_text.LOG_FLOOR).fetchone()
+    floor = sequence - log_kept
+    if floor - known < every:
+        return
+    writer.execute(sqlite_text.RAISE_FLOOR, (floor,))
+    writer.execute(sqlite_text.TRIM_LOG, (floor,))
+    writer.execute(sqlite_text.TRIM_SERVINGS, (servings_kept,))

@@ -1,0 +1,177 @@
+"""What may happen in the world, and what must be true of every answer. Random or by hypothesis."""
+
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+from random import Random
+
+from msgspec.structs import replace
+
+from tests.differential.apps import Mode
+from tests.differential.process import Ask, Invalidate, OtherProcess, Told
+from tests.differential.side import Side
+from tests.differential.world import (
+    MARK,
+    POLITE,
+    SOURCES,
+    TENANTS,
+    TTL_S,
+    WORDS,
+    State,
+    question_of,
+)
+
+MODES = {
+    "recheck": Mode("recheck"),
+    "version/corpus": Mode("version", "corpus"),
+    "version/sources": Mode("version", "sources"),
+}
+DEATHS = ("retrieve", "model", "end")
+
+
+class Machine:
+    """One world: documents, two processes on one file (the second one optional), and a clock."""
+
+    def __init__(
+        self, framework: str, mode: str, url: str, other: OtherProcess | None = None
+    ) -> None:
+        self.mode = mode
+        self.state = State()
+        self.seen: Counter[str] = Counter()
+        self._born: dict[str, float] = {}  # when each answer was first made
+        self._side = Side(framework, MODES[mode], url)
+        self._other = other
+        if other is not None:
+            other.open(url)
+
+    # -- what may happen ---------------------------------------------------------------------------
+
+    def ask(self, words: tuple[str, ...], tenant: str, *, polite: bool, elsewhere: bool) -> None:
+        """Ask either process, and compare with the application without a cache."""
+        question = f"{POLITE if polite else ''}What about {' and '.join(words)}?"
+        asked = Ask(self.state, question, tenant)
+        told = self._do(asked, elsewhere=elsewhere)
+        self._check(asked, told)
+
+    def die(self, words: tuple[str, ...], tenant: str, where: str) -> None:
+        """Ask the other process, which is killed while it retrieves, answers, or has answered."""
+        if self._other is None:
+            return
+        question = f"What about {' and '.join(words)}?"
+        told = self._other.do(Ask(self.state, question, tenant, where))
+        if not told.died:  # a hit retrieves nothing, and asks no model
+            self._check(Ask(self.state, question, tenant), told)
+        self.seen["died" if told.died else "lived"] += 1
+
+    def write(self, source: str, text: str | None, *, elsewhere: bool) -> None:
+        """Insert, edit or delete a document, then tell the cache."""
+        self.state = self.state.write(source, text)
+        self._invalidate(source, elsewhere=elsewhere)
+
+    def rechunk(self, sentences: int, *, elsewhere: bool) -> None:
+        """Cut all documents into other chunks, then tell the cache."""
+        self.state = replace(self.state, sentences_per_chunk=sentences)
+        self._invalidate(None, elsewhere=elsewhere)
+
+    def run_with(self, *, model: str | None = None, prompt: str | None = None) -> None:
+        """Change the model or the prompt."""
+        self.state = replace(
+            self.state, model=model or self.state.model, prompt=prompt or self.state.prompt
+        )
+
+    def embed_with(self, turn: int) -> None:
+        """Change the embedder under its name."""
+        self.state = replace(self.state, embedder=turn)
+
+    def jump(self, seconds: float) -> None:
+        """Let the clock jump, forwards or backwards."""
+        self.state = replace(self.state, now=self.state.now + seconds)
+
+    def close(self) -> None:
+        self._side.close()
+
+    # -- what must be true -------------------------------------------------------------------------
+
+    def _do(self, command: Ask | Invalidate, *, elsewhere: bool) -> Told:
+        if elsewhere and self._other is not None:
+            return self._other.do(command)
+        return self._side.do(command)
+
+    def _invalidate(self, source: str | None, *, elsewhere: bool) -> None:
+        self._do(Invalidate(source), elsewhere=elsewhere)
+
+    def _check(self, asked: Ask, told: Told) -> None:
+        self.seen[told.level or "miss"] += 1
+        self.seen[f"reason: {told.reason}"] += 1
+        own = question_of(told.text) if MARK in told.text else asked.question
+        if told.level != "semantic":
+            assert own == asked.question, (asked, told)
+        else:
+            assert own.removeprefix(POLITE) == asked.question.removeprefix(POLITE), (asked, told)
+        if self.mode == "version/sources" and told.level:
+            self._check_cited(told)
+        else:
+            truth = self._side.uncached(Ask(asked.state, own, asked.tenant))
+            assert (told.text, told.cited) == (truth.text, truth.cited), (asked, told, truth)
+        self._check_age(asked, told)
+
+    def _check_cited(self, told: Told) -> None:
+        """Under version of sources: what was cited is still there, word by word."""
+        current = {chunk.text for chunk in self.state.chunks()}
+        assert set(told.cited) <= current, told
+
+    def _check_age(self, asked: Ask, told: Told) -> None:
+        if not told.level:
+            self._born[f"{asked.tenant} {told.text}"] = asked.state.now
+            return
+        born = self._born.get(f"{asked.tenant} {told.text}")
+        if born is not None:  # else it was made by a process that died after it was stored
+            assert -60.0 <= asked.state.now - born < TTL_S, (asked, told)
+
+
+Draw = Callable[[Random, Machine], None]
+
+
+def text(rng: Random) -> str:
+    count = rng.randint(1, 3)
+    return ". ".join(" ".join(rng.choices(WORDS, k=rng.randint(1, 2))) for _ in range(count))
+
+
+def words(rng: Random) -> tuple[str, ...]:
+    return tuple(rng.sample(WORDS, rng.randint(1, 2)))
+
+
+def step(rng: Random, machine: Machine) -> None:
+    """Let one thing happen; most things are questions."""
+    elsewhere = rng.random() < 0.3
+    what = rng.random()
+    if what < 0.70:
+        machine.ask(words(rng), rng.choice(TENANTS), polite=rng.random() < 0.3, elsewhere=elsewhere)
+    elif what < 0.80:
+        machine.write(rng.choice(SOURCES), text(rng), elsewhere=elsewhere)
+    elif what < 0.84:
+        machine.write(rng.choice(SOURCES), None, elsewhere=elsewhere)
+    elif what < 0.87:
+        machine.rechunk(rng.randint(1, 3), elsewhere=elsewhere)
+    elif what < 0.90:
+        machine.run_with(model=rng.choice(("m1", "m2")))
+    elif what < 0.93:
+        machine.run_with(prompt=rng.choice(("p1", "p2")))
+    elif what < 0.945:
+        machine.embed_with(rng.randint(0, 2))
+    elif what < 0.98:
+        machine.jump(rng.choice((1.0, 100.0, TTL_S / 2, TTL_S * 1.1, -30.0, -200.0)))
+    else:
+        machine.die(words(rng), rng.choice(TENANTS), rng.choice(DEATHS))
+
+
+def run(machine: Machine, *, steps: int, seed: int) -> Counter[str]:
+    """Let so many things happen; return what was seen."""
+    rng = Random(seed)
+    for _ in range(steps):
+        step(rng, machine)
+    return machine.seen
+
+
+def url_in(folder: Path, name: str) -> str:
+    return f"sqlite:///{folder / name}.db"
