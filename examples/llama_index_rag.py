@@ -9,7 +9,7 @@ as DEEPSEEK_BASE_URL and DEEPSEEK_MODEL say. Index and cache are kept in FOLDER/
 
 import os
 import sys
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from hashlib import sha256
 from pathlib import Path
 from typing import Any, cast
@@ -44,7 +44,7 @@ class MiniLM(BaseEmbedding):
     _encode: Callable[[list[str]], Any] = PrivateAttr()
 
     def __init__(self, encode: Callable[[list[str]], Any]) -> None:
-        super().__init__(model_name="all-MiniLM-L6-v2")
+        super().__init__(model_name="all-MiniLM-L6-v2", embed_batch_size=1024)
         self._encode = encode
 
     def _get_text_embeddings(self, texts: list[str]) -> list[list[float]]:
@@ -60,14 +60,14 @@ class MiniLM(BaseEmbedding):
         return self._get_query_embedding(query)
 
 
-def language_model(environment: Mapping[str, str]) -> LLM:
+def language_model(environment: Mapping[str, str], max_tokens: int = 2048) -> LLM:
     """Return DeepSeek, or the OpenAI-compatible server that the environment names."""
     llm: LLM = DeepSeek(
         model=environment.get("DEEPSEEK_MODEL", "deepseek-chat"),
         api_base=environment.get("DEEPSEEK_BASE_URL", "https://api.deepseek.com"),
         api_key=environment.get("DEEPSEEK_API_KEY", "none"),
         temperature=0,
-        max_tokens=2048,
+        max_tokens=max_tokens,
     )
     return llm
 
@@ -114,28 +114,26 @@ class Rag:
         return str(self._engine.explain(question))
 
     def edit(self, source: str, text: str) -> None:
-        """Replace a document in the index; only chunks that it did not have yet are embedded."""
-        document = {NodeRelationship.SOURCE: RelatedNodeInfo(node_id=source)}
-        ids = {f"{source}-{sha256(part.encode()).hexdigest()}": part for part in self._split(text)}
-        known = self._index.docstore.get_ref_doc_info(source)
-        present = set(known.node_ids if known else ())
-        self._index.delete_nodes(sorted(present - ids.keys()), delete_from_docstore=True)
-        new = [name for name in ids if name not in present]
-        self._index.insert_nodes(
-            [TextNode(id_=name, text=ids[name], relationships=document) for name in new]
-        )
+        """Replace a document in the index."""
+        self._index.delete_ref_doc(source, delete_from_docstore=True)
+        self._index.insert_nodes(self._nodes(source, text))
         self._engine = self._connected()
 
-    def index(self, documents: Iterable[tuple[str, str]]) -> None:
-        """Bring the index up to date: these sources and texts are all documents that there are."""
-        gone = set(self._index.ref_doc_info)
-        for source, text in documents:
-            self.edit(source, text)
-            gone.discard(source)
-        for source in gone:
-            self._index.delete_ref_doc(source, delete_from_docstore=True)
-        self._engine = self._connected()
+    def index(self, texts: Mapping[str, str]) -> None:
+        """Bring the index up to date with all documents, by source; only new chunks are embedded."""
+        wanted = [node for source in texts for node in self._nodes(source, texts[source])]
+        present = set(self._index.index_struct.nodes_dict.values())
+        gone = sorted(present - {node.id_ for node in wanted})
+        self._index.delete_nodes(gone, delete_from_docstore=True)
+        self._index.insert_nodes([node for node in wanted if node.id_ not in present])
         self._index.storage_context.persist(persist_dir=self._kept)
+        self._engine = self._connected()
+
+    def _nodes(self, source: str, text: str) -> list[TextNode]:
+        """Split a document into nodes; the id of a node changes with its text."""
+        document = {NodeRelationship.SOURCE: RelatedNodeInfo(node_id=source)}
+        ids = {f"{source}#{sha256(part.encode()).hexdigest()}": part for part in self._split(text)}
+        return [TextNode(id_=i, text=part, relationships=document) for i, part in ids.items()]
 
 
 def main() -> None:
@@ -153,7 +151,7 @@ def main() -> None:
         stampcache.scope(tenant="acme"),
     ):
         rag = Rag(language_model(os.environ), embeddings, split, cache, kept)
-        rag.index((str(path), path.read_text(encoding="utf-8")) for path in paths)
+        rag.index({str(path): path.read_text(encoding="utf-8") for path in paths})
         for _ in range(2):
             print(*rag.ask(question), sep="\n")
 

@@ -4,11 +4,10 @@ import pytest
 
 from stampcache.demo.corpus import (
     CHUNK_CHARS,
-    Chunk,
     Document,
-    chunks,
     documents,
     python_reference,
+    split,
 )
 from stampcache.demo.story import STORY, Edit
 from stampcache.embedders.scripts import check_english_script
@@ -41,8 +40,8 @@ Last.
 
 
 @pytest.fixture(scope="module")
-def cut() -> tuple[Chunk, ...]:
-    return tuple(chunk for document in python_reference() for chunk in chunks(document))
+def cut() -> list[str]:
+    return [chunk for document in python_reference() for chunk in split(document.text)]
 
 
 def test_prose_stands_on_one_line_code_as_it_is_and_grammar_is_gone() -> None:
@@ -55,11 +54,10 @@ def test_prose_stands_on_one_line_code_as_it_is_and_grammar_is_gone() -> None:
     )
 
 
-def test_a_chunk_carries_its_heading_and_its_source() -> None:
-    first, second = chunks(documents({"spam": TOPIC})[0])
-    assert first.text.startswith('The "spam" statement\nThe "spam" statement makes')
-    assert second.text == "Notes\nLast."
-    assert {first.source, second.source} == {"spam"}
+def test_a_chunk_carries_its_heading() -> None:
+    first, second = split(documents({"spam": TOPIC})[0].text)
+    assert first.startswith('The "spam" statement\nThe "spam" statement makes')
+    assert second == "Notes\nLast."
 
 
 def test_a_section_of_two_topics_is_kept_in_the_shorter_one() -> None:
@@ -69,40 +67,32 @@ def test_a_section_of_two_topics_is_kept_in_the_shorter_one() -> None:
     assert "spam(egg)" in other.text
 
 
-def test_the_id_changes_with_the_text_and_with_nothing_else() -> None:
-    before, again = chunks(Document("a", "One.")), chunks(Document("a", "One."))
-    after = chunks(Document("a", "Two."))
-    assert before == again
-    assert before[0].id != after[0].id
-
-
 def test_a_short_last_paragraph_is_repeated_in_the_next_chunk() -> None:
     long = "x" * 50
     text = "\n\n".join(f"{number} {long}" for number in range(20))
-    first, second, *_ = chunks(Document("a", text))
-    assert first.text.splitlines()[-1] == second.text.splitlines()[0]
+    first, second, *_ = split(text)
+    assert first.splitlines()[-1] == second.splitlines()[0]
 
 
 @pytest.mark.parametrize("text", ["y" * 5000, "word " * 1000, "A sentence. " * 400, "\n" * 10, ""])
 def test_whatever_the_text_no_chunk_is_too_long_and_no_letter_is_lost(text: str) -> None:
-    cut = chunks(Document("a", text))
-    assert all(0 < len(chunk.text) <= CHUNK_CHARS for chunk in cut)
-    joined = "".join("".join(chunk.text.split()) for chunk in cut)
+    cut = split(text)
+    assert all(0 < len(chunk) <= CHUNK_CHARS for chunk in cut)
+    joined = "".join("".join(chunk.split()) for chunk in cut)
     assert len(joined) >= len("".join(text.split()))
 
 
 def test_the_reference_of_this_python_is_cut_into_some_hundred_chunks(
-    cut: tuple[Chunk, ...],
+    cut: list[str],
 ) -> None:
     assert 200 < len(cut) < 600
-    assert len({chunk.id for chunk in cut}) == len(cut)
-    assert max(len(chunk.text) for chunk in cut) <= CHUNK_CHARS
+    assert max(map(len, cut)) <= CHUNK_CHARS
     assert python_reference() == python_reference()
 
 
-def test_the_embedder_reads_every_chunk(cut: tuple[Chunk, ...]) -> None:
+def test_the_embedder_reads_every_chunk(cut: list[str]) -> None:
     for chunk in cut:
-        check_english_script(chunk.text)
+        check_english_script(chunk)
 
 
 def test_what_the_story_edits_is_there() -> None:

@@ -49,7 +49,6 @@ def test_a_key_alone_means_the_api_of_deepseek() -> None:
     endpoint = chosen({"DEEPSEEK_API_KEY": "sk-secret"})
     assert endpoint is not None
     assert (endpoint.base_url, endpoint.model) == ("https://api.deepseek.com", "deepseek-chat")
-    assert endpoint.is_deepseek
     assert "DEEPSEEK_API_KEY is set" in endpoint.sentence
 
 
@@ -64,7 +63,6 @@ def test_a_server_is_asked_for_its_model(server: str) -> None:
     assert endpoint is not None
     assert (endpoint.base_url, endpoint.model) == (f"{server}/v1", "r1-distill")
     assert endpoint.api_key == "k"
-    assert not endpoint.is_deepseek
     assert "DEEPSEEK_BASE_URL" in endpoint.sentence
 
 
@@ -75,6 +73,13 @@ def test_a_named_model_needs_no_asking() -> None:
         model="m",
         sentence="m at http://127.0.0.1:1/v1 answers, as DEEPSEEK_BASE_URL says.",
     )
+
+
+def test_an_application_is_told_of_the_endpoint_by_the_same_variables() -> None:
+    endpoint = Endpoint(base_url="http://127.0.0.1:1/v1", model="m", api_key="k")
+    told = chosen(endpoint.environment())
+    assert told is not None
+    assert (told.base_url, told.model, told.api_key) == ("http://127.0.0.1:1/v1", "m", "k")
 
 
 def test_a_server_that_names_no_model_is_one_sentence(server: str) -> None:

@@ -8,7 +8,7 @@ from rich.console import Console
 
 from stampcache.adapters.reporting import CacheFields
 from stampcache.demo.app import Reply
-from stampcache.demo.examples import example_build
+from stampcache.demo.examples import load_example
 from stampcache.demo.play import play
 from stampcache.demo.prompt import Prompt
 from stampcache.demo.story import (
@@ -60,13 +60,13 @@ class ScriptedApp:
         self.asked: list[str] = []
         self.edits: list[tuple[str, str]] = []
 
-    def ask(self, question: str) -> Reply:
+    def ask(self, question: str) -> tuple[str, CacheFields]:
         scope = current_scope()
         self.asked.append(f"{scope.tenant if scope else None}: {question}")
         answer = next(self._replies)
         if isinstance(answer, Exception):
             raise answer
-        return answer
+        return answer.text, answer.cache
 
     def explain(self, question: str) -> str:
         return f"Miss: not found\n  no  exact key: {question}"
@@ -200,6 +200,6 @@ def test_an_error_is_one_sentence_and_the_prompt_goes_on() -> None:
 
 def test_a_framework_without_example_is_refused() -> None:
     with pytest.raises(ConfigError, match="FRAMEWORK is 'haystack'"):
-        example_build("haystack")
+        load_example("haystack")
     with pytest.raises(ConfigError, match=r"examples/langchain_rag\.py is not there"):
-        example_build("langchain", folders=())
+        load_example("langchain", folders=())

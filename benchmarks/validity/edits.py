@@ -49,16 +49,21 @@ class Library:
     """The documents as they are after the changes so far, for deciding on the next one."""
 
     def __init__(self, documents: Iterable[Document]) -> None:
+        documents = list(documents)
         self._chunks = {one.source: one.chunks for one in documents}
+        self._cited = {one.source: sorted(one.cited) for one in documents}
         self._inserted = 0
 
     def __contains__(self, source: object) -> bool:
         return source in self._chunks
 
     def edited(self, source: str, drawn: random.Random) -> Change:
-        """Change one place of one chunk: a number, a date or a sentence, whichever there is."""
+        """Change a number, a date or a sentence, whichever there is, of one chunk.
+
+        It is one that an annotator found an answer in, where those are known.
+        """
         chunks = list(self._chunks[source])
-        at = drawn.randrange(len(chunks))
+        at = drawn.choice(self._cited[source] or range(len(chunks)))
         other = drawn.choice(self._chunks[drawn.choice(list(self._chunks))])
         for how, edit in drawn.sample(_EDITS, len(_EDITS)):
             text = edit(chunks[at], other)

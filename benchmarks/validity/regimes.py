@@ -55,7 +55,7 @@ class Sizes(Struct, frozen=True):
     rounds: int
 
 
-FULL = Sizes(requests=600, questions=150, pages=240, long_pages=12, rounds=3)
+FULL = Sizes(requests=500, questions=150, pages=240, long_pages=12, rounds=3)
 QUICK = Sizes(requests=45, questions=20, pages=24, long_pages=2, rounds=3)
 PAGE_CHUNKS = 4
 
@@ -144,7 +144,7 @@ def drift(documents: Sequence[Document], sizes: Sizes, drawn: random.Random) -> 
 
 
 def long_document(pages: Sequence[Document], sizes: Sizes, drawn: random.Random) -> Regime:
-    """Ask much about one long document of which one paragraph is edited at times."""
+    """Ask much about one long document of which one paragraph with an answer is edited at times."""
     document = joined("one long document", pages[: sizes.long_pages])
     questions = list(document.questions)
     library = Library([document])
@@ -154,7 +154,7 @@ def long_document(pages: Sequence[Document], sizes: Sizes, drawn: random.Random)
         steps += _asked(questions, sizes.requests // edits, drawn)
     about = (
         f"{sizes.long_pages} pages as one document ({len(document.chunks)} chunks), one paragraph "
-        f"edited at a time; {SHARE_REWORDED:.0%} of the requests are reworded"
+        f"with an answer edited at a time; {SHARE_REWORDED:.0%} of the requests are reworded"
     )
     return Regime("long shared document", about, _chunks([document]), steps)
 

@@ -2,8 +2,8 @@
 
 Two questions have the same ``meaning`` only where one was made from the other by `rewording`. The
 questions of one TimeQA page ask for one relation at different dates: near misses on the same
-evidence. Of those with the same annotated answer only the first is used, and none without one, so
-that serving one for another is wrong beyond doubt.
+evidence. Of those with the same annotated answer, or for the same dates, only the first is used, and
+none without an answer, so that serving one for another is wrong beyond doubt.
 """
 
 import json
@@ -18,6 +18,7 @@ from msgspec import Struct
 from stampcache import canonical
 
 SHORTEST, LONGEST = 40, 480
+_DATE = re.compile(r"(?:\b[a-z]{3} )?\b\d{4}\b")
 _SENTENCE_END = re.compile(r"(?<=[.!?;]) +")
 
 
@@ -122,14 +123,15 @@ def timeqa(data: Path) -> list[Document]:
 
 
 def _dated(rows: Sequence[Any]) -> tuple[list[tuple[int, str]], frozenset[int]]:
-    """Return the questions whose annotated answer no earlier one has, and the answers' paragraphs."""
+    """Return the questions with an answer and dates that no earlier one has; the answers' paragraphs."""
     kept: list[tuple[int, str]] = []
-    answers: set[str] = set()
+    seen: set[str] = {""}
     cited: set[int] = set()
     for at, (text, found) in enumerate(rows):
         answer = found[0]["answer"].strip().lower() if found else ""
-        if answer and answer not in answers:
-            answers.add(answer)
+        dates = " ".join(_DATE.findall(text.lower())) or text
+        if seen.isdisjoint((answer, dates)):
+            seen.update((answer, dates))
             kept.append((at, text.strip()))
             cited.update(one["para"] for one in found)
     return kept, frozenset(cited)
@@ -153,8 +155,12 @@ def _distinct(documents: Iterable[Document]) -> list[Document]:
 
 def joined(source: str, pages: Sequence[Document]) -> Document:
     """Return one long document made of whole pages, one after the other."""
-    chunks = tuple(chunk for page in pages for chunk in page.chunks)
+    chunks: tuple[str, ...] = ()
+    cited: set[int] = set()
+    for page in pages:
+        cited.update(len(chunks) + at for at in page.cited)
+        chunks += page.chunks
     questions = tuple(
         Question(one.text, one.meaning, source) for page in pages for one in page.questions
     )
-    return Document(source, chunks, questions)
+    return Document(source, chunks, questions, frozenset(cited))

@@ -22,8 +22,8 @@ from stampcache.face import Face
 from stampcache.intake import Tenants, as_answer, flight_key, own
 from stampcache.manifest import Manifest
 from stampcache.model import Answer, Evidence, Scope, Stamps
-from stampcache.opening import CAPACITY, LIFETIME_S
-from stampcache.outcome import Hit, Miss, Outcome, Stale, Update, is_late
+from stampcache.opening import CAPACITY, LIFETIME_S, Revisions
+from stampcache.outcome import AsOf, Hit, Miss, Outcome, Stale, Update, is_late
 from stampcache.ports import Clock, Store, Verifier
 from stampcache.request import Request
 from stampcache.telemetry import Stats
@@ -35,10 +35,10 @@ Done = TypeVar("Done")
 
 
 class _Given(Struct, frozen=True):
-    """What one making gives to all that waited; a late one to nobody but its own caller."""
+    """What one making gives to all that waited, and as of which change it is known to be true."""
 
     answer: Answer
-    late: bool = False
+    as_of: AsOf
 
 
 class Cache(Face):
@@ -112,19 +112,21 @@ class Cache(Face):
             return as_answer(make())
 
         led: list[bool] = []
+        since = self._drive(self.core.sequence())
 
         def look_or_make() -> _Given:
             led.append(True)
             outcome = self._drive(self.core.lookup_now(ask), retrieve)
             if isinstance(outcome, Hit) or (allow_stale and isinstance(outcome, Stale)):
-                return _Given(outcome.answer)
+                return _Given(outcome.answer, AsOf(since))
             answer = as_answer(make())
+            sequence = self._drive(self.core.sequence())
             done = self.update(request, answer, outcome=outcome)
-            return _Given(answer, late=is_late(done))
+            return _Given(answer, AsOf(sequence, late=is_late(done)))
 
         key, flights = flight_key(ask), self.core.flights
         given = flights.run(key, look_or_make)
-        while given.late and not led:  # it was made from what has changed since it was begun
+        while not led and not given.as_of.holds_for(since):
             given = flights.run(key, look_or_make)
         if not led:
             self.core.counters.followed(ask.identity.scope)
@@ -256,19 +258,21 @@ class AsyncCache(Face):
             return as_answer(await make())
 
         led: list[bool] = []
+        since = await self._drive(self.core.sequence())
 
         async def look_or_make() -> _Given:
             led.append(True)
             outcome = await self._drive(self.core.lookup_now(ask), retrieve)
             if isinstance(outcome, Hit) or (allow_stale and isinstance(outcome, Stale)):
-                return _Given(outcome.answer)
+                return _Given(outcome.answer, AsOf(since))
             answer = as_answer(await make())
+            sequence = await self._drive(self.core.sequence())
             done = await self.update(request, answer, outcome=outcome)
-            return _Given(answer, late=is_late(done))
+            return _Given(answer, AsOf(sequence, late=is_late(done)))
 
         key, flights = flight_key(ask), self.core.flights
         given = await flights.arun(key, look_or_make)
-        while given.late and not led:  # it was made from what has changed since it was begun
+        while not led and not given.as_of.holds_for(since):
             given = await flights.arun(key, look_or_make)
         if not led:
             self.core.counters.followed(ask.identity.scope)
@@ -345,6 +349,7 @@ def open_cache(
     capacity: int = CAPACITY,
     ttl_s: float | None = LIFETIME_S,
     lifetimes: Mapping[str, Lifetime] | None = None,
+    revisions: Revisions = "shown",
     max_answer_bytes: int = MAX_ANSWER_BYTES,
     flight_timeout_s: float = 120.0,
     strict: bool = False,
@@ -369,6 +374,8 @@ def open_cache(
             wrote; its tokenizer must be the one in use.
         secret: from which each tenant's key is derived; default: drawn once and kept in the store.
         capacity: a hard bound on the number of entries, for a store given by URL.
+        revisions: ``"stale"``: an answer goes stale when this process has seen its model served by
+            another revision (``system_fingerprint``) since; ``"shown"``: `explain` shows it.
         ttl_s: the life of an answer of no stated kind in seconds; ``None``: until it is invalidated.
         lifetimes: lifetimes by kind of data, besides and instead of those of `stampcache.ttl.KINDS`; a
             request says its ``kind``.
@@ -394,6 +401,7 @@ def open_cache(
         capacity=capacity,
         ttl_s=ttl_s,
         lifetimes=lifetimes,
+        revisions=revisions,
         max_answer_bytes=max_answer_bytes,
         flight_timeout_s=flight_timeout_s,
         strict=strict,

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 
 from stampcache import flows
 from stampcache.drivers import AsyncPorts, Ports
-from stampcache.effects import Flow, Step
+from stampcache.effects import Fence, Flow, Note, Step
 from stampcache.embedding import QuestionEmbedder
 from stampcache.errors import EmbedderError, StoreError
 from stampcache.explain import Explanation
@@ -89,6 +89,16 @@ class Core:
         self.counters.outcome(outcome, scope_part(ask))
         return outcome
 
+    def sequence(self) -> Flow[int]:
+        """Return the sequence of the last change; 0 where the store is down and cannot change."""
+        try:
+            return (yield from Fence())
+        except StoreError as error:
+            if self.strict:
+                raise
+            yield from Note("sequence", error)
+            return 0
+
     def explain(self, request: Request, ask: Ask | Miss) -> Flow[Explanation]:
         """Look up without counting; whether it is recorded is said in the `Ask`."""
         outcome: Outcome = ask if isinstance(ask, Miss) else (yield from flows.lookup(ask))
@@ -105,7 +115,11 @@ class Core:
         fill = self.intake.fill(
             request, answer, None if evidence is None else tuple(evidence), outcome
         )
-        done = refused(fill) if isinstance(fill, Miss) else (yield from flows.update(fill))
+        if isinstance(fill, Miss):
+            done: Update = refused(fill)
+        else:
+            self.intake.saw(fill)
+            done = yield from flows.update(fill)
         self.counters.update(done, scope_part(fill))
         if self.intake.now() - self._counters_saved_at >= _SAVE_COUNTERS_EVERY_S:
             yield from Step(

@@ -36,6 +36,7 @@ class Rules(Struct, frozen=True, kw_only=True):
     neighbours: int = 8
     lifetimes: Mapping[str, Lifetime] = MappingProxyType({"": Lifetime(ttl_s=7 * ttl.DAY_S)})
     no_evidence_ttl_s: float = 300.0
+    revisions_matter: bool = False
     max_answer_bytes: int = MAX_ANSWER_BYTES
     strict: bool = False
 
@@ -82,6 +83,17 @@ def validity(entry: Entry, evidence: Sequence[Evidence] | None, now: float) -> O
     if found != entry.signature.evidence:
         return Objection(Reason.EVIDENCE_CHANGED, _difference(entry.evidence, evidence))
     return None
+
+
+def revision(entry: Entry, latest: str) -> Objection | None:
+    """Say that another revision of the model has answered since, or ``None`` (ADR 0014).
+
+    ``latest`` is the one that answered last; empty where that is unknown or does not matter.
+    """
+    made_by = entry.answer.revision
+    if not latest or not made_by or made_by == latest:
+        return None
+    return Objection(Reason.REVISION_CHANGED, f"made by {made_by}, {latest} answered last")
 
 
 def _difference(old: Sequence[Evidence], new: Sequence[Evidence]) -> str:

@@ -70,4 +70,5 @@ class Explanation(Struct, frozen=True):
         yield f"  signature: {entry.signature}; moved: {moved}"
         kind = f" of kind {entry.kind!r}" if entry.kind else ""
         ends = "never" if entry.expires_at is None else f"in {entry.expires_at - self.now:.0f} s"
-        yield f"  made {self.age_s:.0f} s ago{kind}, ends {ends}"
+        by = f" by {entry.answer.revision}" if entry.answer.revision else ""
+        yield f"  made {self.age_s:.0f} s ago{by}{kind}, ends {ends}"

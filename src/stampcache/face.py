@@ -11,7 +11,7 @@ from stampcache.errors import ConfigError
 from stampcache.intake import Tenants
 from stampcache.manifest import Manifest, as_manifest
 from stampcache.model import Scope, Selector, Stamps
-from stampcache.opening import CAPACITY, LIFETIME_S, Models, assemble, check
+from stampcache.opening import CAPACITY, LIFETIME_S, Models, Revisions, assemble, check, is_stale
 from stampcache.ports import Clock, Store, Verifier
 from stampcache.stores.urls import open_store
 from stampcache.ttl import KINDS, Lifetime
@@ -35,6 +35,7 @@ class Face:
         capacity: int = CAPACITY,
         ttl_s: float | None = LIFETIME_S,
         lifetimes: Mapping[str, Lifetime] | None = None,
+        revisions: Revisions = "shown",
         max_answer_bytes: int = MAX_ANSWER_BYTES,
         flight_timeout_s: float = 120.0,
         strict: bool = False,
@@ -43,6 +44,7 @@ class Face:
         """Open a cache; `open_cache` tells what each argument means."""
         rules = Rules(
             lifetimes={**KINDS, **(lifetimes or {}), "": Lifetime(ttl_s=ttl_s)},
+            revisions_matter=is_stale(revisions),
             max_answer_bytes=max_answer_bytes,
             strict=strict,
         )

@@ -75,6 +75,7 @@ class Ask(Struct, frozen=True, kw_only=True):
     can_retrieve: bool = False
     verifier_threshold: float | None = None
     profile_stored: Callable[[str, str], Profile] = profile_entry
+    revision: str = ""
     record: bool = True
     allow_stale: bool = False
 
@@ -153,6 +154,7 @@ def lookup(ask: Ask) -> Flow[Outcome]:
     invalid = None
     if entry is not None:
         invalid = decide.validity(entry, ask.request.evidence, ask.now)
+        invalid = invalid or (decide.revision(entry, ask.revision) if ask.revision else None)
         if invalid is None:
             if ask.record:
                 yield from _used(ask, entry)
@@ -287,6 +289,7 @@ def _examine(ask: Ask, asked: Asked, candidate: Candidate) -> Flow[Objection | N
     assert calibration is not None
     finding = decide.triage(candidate, asked, calibration.threshold_for(ask.scope.namespace))
     finding = finding or decide.validity(candidate.entry, None, ask.now)
+    finding = finding or decide.revision(candidate.entry, ask.revision)
     if finding is not None:
         return finding
     if ask.verifier_threshold is not None:

@@ -27,6 +27,7 @@ from stampcache.scope import current_scope
 Tenants: TypeAlias = Literal["optional", "required"]
 _REALMS_KEPT = 4_096
 _PROFILES_KEPT = 4_096
+_MODELS_KEPT = 1_024
 
 
 class Terms(Struct, frozen=True, kw_only=True):
@@ -49,6 +50,7 @@ class Intake:
         self.now = terms.clock.now
         self._realms: dict[tuple[Scope, str], Realm] = {}
         self.stamps = terms.stamps
+        self._revisions: dict[tuple[str, str], str] = {}
         self._seen_tenant = False
         self._profile_stored = lru_cache(maxsize=_PROFILES_KEPT)(profile_entry)
 
@@ -120,6 +122,7 @@ class Intake:
             can_retrieve=can_retrieve,
             verifier_threshold=self.terms.verifier_threshold,
             profile_stored=self._profile_stored,
+            revision=self._latest_revision(request.runs) if self._revisions else "",
             record=record,
             allow_stale=allow_stale,
         )
@@ -154,6 +157,17 @@ class Intake:
             now=self.now(),
             outcome=before,
         )
+
+    def saw(self, fill: Fill) -> None:
+        """Note by which revision a model was served last, if that matters to this cache."""
+        settings, revision = fill.request.runs, fill.answer.revision
+        if revision and self.terms.rules.revisions_matter:
+            if len(self._revisions) >= _MODELS_KEPT:
+                self._revisions = {}
+            self._revisions[settings.model, settings.endpoint] = revision
+
+    def _latest_revision(self, settings: Settings) -> str:
+        return self._revisions.get((settings.model, settings.endpoint), "")
 
     def stamps_of(self, settings: Settings) -> Stamps:
         """Return all stamps that an entry of these settings carries."""

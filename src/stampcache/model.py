@@ -53,6 +53,7 @@ class Reason(enum.Enum):
     EXPIRED = "expired"
     EVIDENCE_CHANGED = "evidence changed"
     INVALIDATED = "what it was made from changed"
+    REVISION_CHANGED = "model revision changed"
     # updates: not stored
     EMPTY = "answer is empty"
     TRUNCATED = "answer was cut off"
@@ -153,6 +154,7 @@ class Usage(Struct, frozen=True, kw_only=True, gc=False):
 class Answer(Struct, frozen=True, kw_only=True):
     """A generated result.
 
+    ``revision`` is by what the provider says the model was served (``system_fingerprint``).
     ``payload`` is the result as its framework made it, in the encoding named ``format``; both are
     the adapter's affair. ``latency_s`` and ``cost`` are what making it took (seconds, and the
     currency of the user's choice).
@@ -162,6 +164,7 @@ class Answer(Struct, frozen=True, kw_only=True):
     payload: bytes = b""
     format: str = "text"
     finish_reason: str = ""
+    revision: str = ""
     tool_calls: tuple[Mapping[str, object], ...] = ()
     usage: Usage = Usage()
     cost: float = 0.0

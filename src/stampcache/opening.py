@@ -4,6 +4,7 @@ import contextlib
 import secrets
 from collections.abc import Mapping
 from math import isfinite
+from typing import Literal, TypeAlias
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -23,6 +24,7 @@ from stampcache.tokens import as_tokenizer
 
 CAPACITY = 100_000
 LIFETIME_S = 7 * ttl.DAY_S
+Revisions: TypeAlias = Literal["shown", "stale"]
 _TENANTS = ("optional", "required")
 
 
@@ -98,6 +100,17 @@ def _embedding(embedder: Embedder, store: Store, *, compared: bool) -> QuestionE
         with contextlib.suppress(EmbedderError):  # down: it is looked at before its first vector
             embedding.verify()
     return embedding
+
+
+def is_stale(revisions: Revisions) -> bool:
+    """Tell whether another served revision makes an answer stale.
+
+    Raises:
+        ConfigError: the word is none of ours.
+    """
+    if revisions not in ("shown", "stale"):
+        raise ConfigError(f'revisions= is {revisions!r}; give "shown" or "stale".')
+    return revisions == "stale"
 
 
 def check(tenants: Tenants, rules: Rules, flight_timeout_s: float) -> None:

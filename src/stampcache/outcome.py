@@ -133,6 +133,20 @@ class Refused(Struct, frozen=True):
 Update: TypeAlias = Stored | Refused
 
 
+class AsOf(Struct, frozen=True):
+    """As of which change an answer that several wait for is known to be true.
+
+    ``sequence`` is that of the last change then; a ``late`` answer is not even true as of its making.
+    """
+
+    sequence: int
+    late: bool = False
+
+    def holds_for(self, since: int) -> bool:
+        """Tell whether one may be given it who began when the last change had this sequence."""
+        return not self.late and since <= self.sequence
+
+
 def is_late(update: object) -> bool:
-    """Tell whether what an answer was made from changed meanwhile: nobody else may be given it."""
+    """Tell whether what an answer was made from changed while it was made."""
     return isinstance(update, Refused) and update.reason is Reason.FENCED

@@ -162,12 +162,12 @@ class LangChainApp:
         cited = [document.page_content for document in told["context"]]
         fields = told["cache"]
         level = fields["level"] if fields["hit"] else ""
-        return Reply(told["answer"], cited, level, fields["reason"])
+        return Reply(str(told["answer"]), cited, level, fields["reason"])
 
     def uncached(self, question: str) -> Reply:
         found = [Document(one.text) for one in self.state.retrieve(question)]
         text = self._answer.invoke({"input": question, "context": found})
-        return Reply(text, [document.page_content for document in found])
+        return Reply(str(text), [document.page_content for document in found])
 
 
 # -- LlamaIndex ------------------------------------------------------------------------------------

@@ -8,6 +8,7 @@ import contextlib
 import os
 import signal
 import sys
+import traceback
 from multiprocessing import get_context
 from multiprocessing.connection import Connection
 from pathlib import Path
@@ -113,6 +114,8 @@ class _Child:
             try:
                 _live(os.fdopen(to_child, "rb"), os.fdopen(to_us, "wb"), framework, mode, url)
                 status = 0
+            except BaseException:
+                traceback.print_exc()
             finally:
                 sys.stderr.flush()
                 os._exit(status)

@@ -12,6 +12,7 @@ from stampcache.effects import (
     Effect,
     Embed,
     Fence,
+    Fenced,
     Fetch,
     Flow,
     Invalidate,
@@ -151,6 +152,7 @@ def every_effect() -> Flow[list[Any]]:
     answers.append((yield from Put(entry, vector, 9)))
     yield from Renew(entry, NOW + 1)
     answers.append((yield from Suspect()))
+    answers.append((yield from Fenced(entry, 0)))
     answers.append((yield from Invalidate(Selector(entry="absent"))))
     answers.append((yield from Remove(entry)))
     answers.append((yield from Purge(NOW + 2)))
@@ -173,6 +175,7 @@ def test_every_effect_is_answered(kind: str) -> None:
         True,
         Receipt(stored=True),
         True,
+        "",
         0,
         True,
         0,

@@ -9,7 +9,7 @@ import pytest
 from stampcache import flows
 from stampcache.calibration import Calibration
 from stampcache.decide import Rules
-from stampcache.effects import Clear, Effect, Embed, Fence, Invalidate, Note, Put, ReportBad
+from stampcache.effects import Clear, Effect, Embed, Fence, Fenced, Invalidate, Note, Put, ReportBad
 from stampcache.errors import EmbedderError, StoreError, WindowError
 from stampcache.flows import Fill
 from stampcache.model import Answer, Evidence, Identity, Reason, Selector, Stamps
@@ -99,7 +99,17 @@ def test_what_is_never_compared_is_stored_without_a_vector(rules: Rules, questio
 
 
 def test_an_answer_that_must_not_be_stored_costs_nothing() -> None:
-    assert refused(run_script(flows.update(fill(text=" ")), [])) is Reason.EMPTY
+    assert refused(run_script(flows.update(fill(text=" ", outcome=None)), [])) is Reason.EMPTY
+
+
+@pytest.mark.parametrize(("change", "expected"), [("", Reason.EMPTY), ("x", Reason.FENCED)])
+def test_one_that_is_late_as_well_is_late_above_all(change: str, expected: Reason) -> None:
+    assert refused(run_script(flows.update(fill(text=" ")), [(Fenced, change)])) is expected
+
+
+def test_whether_it_is_late_may_be_unknown() -> None:
+    script: Script = [(Fenced, StoreError("down")), (Note, None)]
+    assert refused(run_script(flows.update(fill(text=" ")), script)) is Reason.EMPTY
 
 
 def test_a_refused_fence_is_said() -> None:

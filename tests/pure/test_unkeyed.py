@@ -25,7 +25,8 @@ def test_a_secret_is_known_by_its_name(name: str) -> None:
     [
         "max_tokens", "max_token", "token_limit", "eos_token", "stop_token", "pad_token", "top_k",
         "output_key", "history_messages_key", "target_metadata_key", "text_key", "keyword", "monkey",
-        "tokenizer", "model", "keys", "key", "tokens", "keys_to_keep", "author", "think_token", "secretary",
+        "tokenizer", "model", "keys", "key", "tokens", "keys_to_keep", "author", "think_token",
+        "secretary",
     ],
 )  # fmt: skip
 def test_a_setting_is_no_secret(name: str) -> None:

@@ -12,7 +12,7 @@ from langchain_stampcache import prompt as prompts
 from langchain_stampcache.llm_string import LlmSettings
 from langchain_stampcache.pending import Pending, PendingCall
 from langchain_stampcache.reports import mark
-from langchain_stampcache.usage import finish_reason, usage_of, worst
+from langchain_stampcache.usage import finish_reason, revision, usage_of, worst
 from stampcache import (
     Answer,
     AsyncCache,
@@ -235,6 +235,7 @@ def answer_of(generations: Sequence[Generation], asked: PendingCall | None) -> A
         payload=payload.dump_generations(generations),
         format=payload.GENERATIONS,
         finish_reason=worst(finish_reason(each) for each in generations),
+        revision=revision(first) if first else "",
         tool_calls=_tool_calls(first) if first else (),
         usage=usage_of(generations),
         latency_s=asked.elapsed_s if asked else 0.0,

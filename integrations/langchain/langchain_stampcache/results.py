@@ -48,6 +48,7 @@ def answer_of(made: Making) -> Answer:
         payload=payload.dump_result(made.result),
         format=payload.CHAIN,
         finish_reason=_finish_reason(answer, made.meter),
+        revision=made.meter.revision,
         tool_calls=tuple(dict(call) for call in calls),
         usage=_usage(answer, made.meter),
         latency_s=made.latency_s,

@@ -36,6 +36,15 @@ def message_finish(message: BaseMessage) -> str:
     return _finish(message.response_metadata)
 
 
+def revision(generation: Generation) -> str:
+    """Return by what the provider says the model was served, or nothing."""
+    said: Mapping[str, object] = generation.generation_info or {}
+    if isinstance(generation, ChatGeneration):
+        said = {**said, **generation.message.response_metadata}
+    found = said.get("system_fingerprint")
+    return found if isinstance(found, str) else ""
+
+
 def _finish(said: Mapping[str, object]) -> str:
     for name in _FINISHES:
         reason = said.get(name)
@@ -108,6 +117,7 @@ class Meter(BaseCallbackHandler):
         self._lock = threading.Lock()
         self._usages: list[Usage] = []
         self._reasons: list[str] = []
+        self._revision = ""
 
     def on_llm_end(self, response: LLMResult, **kwargs: Any) -> None:  # noqa: ARG002
         """Note the usage and the finish reason of a call."""
@@ -115,12 +125,18 @@ class Meter(BaseCallbackHandler):
             with self._lock:
                 self._usages.append(usage_of(generations))
                 self._reasons.extend(finish_reason(each) for each in generations)
+                self._revision = next(map(revision, generations), "") or self._revision
 
     @property
     def usage(self) -> Usage:
         """The tokens of all calls together."""
         with self._lock:
             return total(self._usages)
+
+    @property
+    def revision(self) -> str:
+        """By what the last call was served, of those that tell."""
+        return self._revision
 
     @property
     def finish_reason(self) -> str:

@@ -220,6 +220,7 @@ class Serving:
             payload=payload.encode(),
             format=payloads.FORMAT,
             finish_reason=meter.finish_reason,
+            revision=meter.revision,
             usage=meter.usage,
             latency_s=meter.elapsed_s,
         )

@@ -37,6 +37,7 @@ _PLACES: Mapping[str, tuple[tuple[str, ...], ...]] = {
     ),
     "reasoning_tokens": (("completion_tokens_details", "reasoning_tokens"),),
 }
+_REVISION = ("system_fingerprint",)
 _FINISHES = (
     ("choices", "0", "finish_reason"),
     ("finish_reason",),
@@ -53,6 +54,7 @@ class Meter:
         self._counted: list[object] = []  # kept alive, so that an id is not met twice
         self._tokens: dict[str, int] = {}
         self._finishes: list[str] = []
+        self._revision = ""
         self._streamed = False
         self._elapsed_s = 0.0
 
@@ -73,6 +75,11 @@ class Meter:
         if self._finishes:
             return "stop"
         return "aborted" if self._streamed else ""
+
+    @property
+    def revision(self) -> str:
+        """By what the provider says the last call was served, of those that tell."""
+        return self._revision
 
     @property
     def elapsed_s(self) -> float:
@@ -107,7 +114,9 @@ class Meter:
 
     def finished(self, raw: object) -> None:
         """Note the finish reason of a provider's raw response, if it has one."""
-        reason = _first(raw, _FINISHES)
+        revision, reason = _at(raw, _REVISION), _first(raw, _FINISHES)
+        if isinstance(revision, str) and revision:
+            self._revision = revision
         if isinstance(reason, str) and reason:
             with self._lock:
                 self._finishes.append(reason.lower())

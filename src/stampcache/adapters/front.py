@@ -21,7 +21,7 @@ from stampcache.explain import Explanation
 from stampcache.flows import Ask
 from stampcache.intake import flight_key
 from stampcache.model import Answer, Evidence, Reason
-from stampcache.outcome import Hit, Miss, Outcome, Stale, Update, is_late
+from stampcache.outcome import AsOf, Hit, Miss, Outcome, Stale, Update, is_late
 from stampcache.request import Request
 
 Done = TypeVar("Done")
@@ -55,7 +55,7 @@ class _Shared(Struct, frozen=True):
     outcome: Outcome
     answer: Answer | None
     made: bool
-    late: bool = False
+    as_of: AsOf
 
 
 class Front:
@@ -106,23 +106,26 @@ class Front:
             make: makes the answer after a lookup that found none. Its failure is the caller's.
         """
         own: list[Output] = []  # what this very caller was given
+        since = yield from self.core.sequence()
 
         def look_or_make() -> Flow[_Shared]:
             found = yield from self.look(ask, recheck=recheck, read=read)
             if isinstance(found, Found):
                 own.append(found.output)
-                return _Shared(found.outcome, found.outcome.answer, made=False)
+                return _Shared(found.outcome, found.outcome.answer, made=False, as_of=AsOf(since))
             made = yield from make(found)
             own.append(made.output)
+            sequence = yield from self.core.sequence()
             done: object = None
             if made.answer is not None:
                 done = yield from self.update(
                     ask.request, made.answer, outcome=found, evidence=made.evidence
                 )
-            return _Shared(found, made.answer, made=True, late=is_late(done))
+            as_of = AsOf(sequence, late=is_late(done))
+            return _Shared(found, made.answer, made=True, as_of=as_of)
 
         shared = yield from self._shared(ask, look_or_make)
-        while not own and shared.late:  # it was made from what has changed since it was begun
+        while not own and not shared.as_of.holds_for(since):
             shared = yield from self._shared(ask, look_or_make)
         if not own:
             own += self._copied(shared, read)

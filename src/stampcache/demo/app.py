@@ -1,6 +1,6 @@
 """What the demo talks to: an example's application that answers, and says what the cache did."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Protocol, TypeAlias
 
@@ -40,8 +40,8 @@ class RagApp(Protocol):
 class IndexedRag(RagApp, Protocol):
     """The application of an example, which keeps its index in a folder."""
 
-    def index(self, documents: Iterable[tuple[str, str]]) -> None:
-        """Bring the index up to date with all documents, each given as its source and its text."""
+    def index(self, texts: Mapping[str, str]) -> None:
+        """Bring the index up to date with all documents, by source."""
         ...
 
 
@@ -52,7 +52,7 @@ class Example(Protocol):
         """Return the embeddings that a function makes."""
         ...
 
-    def language_model(self, environment: Mapping[str, str]) -> object:
+    def language_model(self, environment: Mapping[str, str], max_tokens: int = ...) -> object:
         """Return the model that the variables of an environment name."""
         ...
 

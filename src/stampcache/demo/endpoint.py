@@ -17,15 +17,20 @@ DEEPSEEK = "https://api.deepseek.com"
 DEEPSEEK_MODEL = "deepseek-chat"
 NO_KEY = "none"
 TIMEOUT_S = 10.0
+_ROOM_TO_REASON = 2_048
 _MOST_BYTES = 2**20
 
 
 class Endpoint(Struct, frozen=True, kw_only=True):
-    """An OpenAI-compatible endpoint; ``sentence`` says to people which it is, and why."""
+    """An OpenAI-compatible endpoint; ``sentence`` says to people which it is, and why.
+
+    ``max_tokens`` is how long an answer may be, with room for reasoning where the model may reason.
+    """
 
     base_url: str
     model: str
     api_key: str = field(default=NO_KEY)
+    max_tokens: int = _ROOM_TO_REASON
     sentence: str = ""
 
     def environment(self) -> dict[str, str]:

@@ -51,6 +51,7 @@ def local_model() -> Iterator[Endpoint]:
             base_url=f"{server.listening_address}/v1",
             model=MODEL,
             api_key=key,
+            max_tokens=ANSWER_TOKENS,
             sentence=_SENTENCE,
         )
     finally:

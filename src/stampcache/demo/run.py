@@ -4,24 +4,27 @@ import contextlib
 import os
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+import numpy as np
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, track
 
 import stampcache
 from stampcache.cache import Cache
 from stampcache.demo import corpus
-from stampcache.demo.app import Example, IndexedRag
+from stampcache.demo.app import Encode, Example, IndexedRag
 from stampcache.demo.endpoint import Endpoint, demo_folder, model_endpoint
 from stampcache.demo.examples import load_example
 from stampcache.demo.play import play
 from stampcache.demo.prompt import Prompt
 from stampcache.embed import as_embedder
+from stampcache.model import Vector
 from stampcache.ports import Embedder
 
 _PIPED_WIDTH = 180
+_BATCH = 32
 
 
 def run(*, framework: str = "langchain", ask: bool = False) -> int:
@@ -44,8 +47,8 @@ def run(*, framework: str = "langchain", ask: bool = False) -> int:
         with _step(console, "Loading the embedder"):
             embedder = as_embedder("minilm")
         cache = open_.enter_context(_empty_cache(embedder))
-        app = _application(example, endpoint, embedder, cache)
-        app.index(track(texts.items(), "Indexing the documents", console=console))
+        app = _application(example, endpoint, _tracked(embedder, console), cache)
+        app.index(texts)
         if ask:
             return Prompt(app, texts=texts, console=console, read=input).run()
         return play(app, texts=texts, console=console)
@@ -59,17 +62,25 @@ def _empty_cache(embedder: Embedder) -> Iterator[Cache]:
             yield cache
 
 
-def _application(
-    example: Example, endpoint: Endpoint, embedder: Embedder, cache: Cache
-) -> IndexedRag:
-    """Build an example's application from the parts of the demo.
+def _tracked(embedder: Embedder, console: Console) -> Encode:
+    """Return what embeds the documents, too, and shows how far it is when there are many."""
 
-    One embedder in memory serves the documents and the cache.
-    """
+    def encode(texts: Sequence[str]) -> Vector:
+        if len(texts) <= _BATCH:
+            return embedder.embed(texts)
+        batches = [texts[at : at + _BATCH] for at in range(0, len(texts), _BATCH)]
+        shown = track(batches, "Embedding the documents", console=console)
+        return np.concatenate([embedder.embed(batch) for batch in shown])
+
+    return encode
+
+
+def _application(example: Example, endpoint: Endpoint, encode: Encode, cache: Cache) -> IndexedRag:
+    """Build an example's application from the parts of the demo."""
     folder = demo_folder()
     folder.mkdir(parents=True, exist_ok=True)
-    llm = example.language_model(endpoint.environment())
-    return example.Rag(llm, example.MiniLM(embedder.embed), corpus.split, cache, folder)
+    llm = example.language_model(endpoint.environment(), endpoint.max_tokens)
+    return example.Rag(llm, example.MiniLM(encode), corpus.split, cache, folder)
 
 
 def _console() -> Console:

@@ -74,6 +74,10 @@ class PeekingStore(Store, Protocol):
         """Return the entry if that is certain without waiting, else ``None``."""
         ...
 
+    def peek_sequence(self) -> int | None:
+        """Return the sequence of the last change if that takes no waiting, else ``None``."""
+        ...
+
     def use(self, entry: Entry) -> bool:
         """Note a use without waiting; tell whether it is time to write them."""
         ...
@@ -143,4 +147,5 @@ class ThreadedStore:
 
     async def sequence(self) -> int:
         """See `Store.sequence`."""
-        return await asyncio.to_thread(self._store.sequence)
+        near = self._store.peek_sequence()
+        return await asyncio.to_thread(self._store.sequence) if near is None else near

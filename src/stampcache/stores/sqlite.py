@@ -67,6 +67,11 @@ class SqliteStore:
         self._same_process()
         return self._replica.peek((partition, key))
 
+    def peek_sequence(self) -> int | None:
+        """Return the sequence if that takes no waiting."""
+        self._same_process()
+        return self._replica.peek_sequence()
+
     def nearest(
         self, partition: str, vector: Vector, k: int, *, asked: str, now: float
     ) -> Sequence[Candidate]:

@@ -79,6 +79,17 @@ class SqliteReplica:
                     return found[:k]
                 wanted *= 4
 
+    def peek_sequence(self) -> int | None:
+        """Return the same as `sequence` if nobody is reading; else ``None``, without waiting."""
+        if not self._file.reading.acquire(blocking=False):
+            return None
+        try:
+            return self._last_sequence()
+        except sqlite3.Error as error:
+            raise store_error(error) from error
+        finally:
+            self._file.reading.release()
+
     def sequence(self) -> int:
         """Return the sequence of the last row that was logged."""
         with self._file.reading, translated():

@@ -1,4 +1,3 @@
-# ruff: noqa: D101, D102
 """What every store does when something changed: marks, fences, renewal and purging.
 
 A part of `stampcache.testing.contract.StoreContract`.
@@ -201,6 +200,16 @@ class ChangeContract:
         again = store.put(entry, None, store.sequence())
         assert again.stored
         assert again.change == ""
+
+    def test_whether_a_fill_would_be_late_can_be_asked(self, store: Store) -> None:
+        entry, fence = make_entry("k", evidence=CITED), store.sequence()
+        assert store.fenced(entry, fence) == ""
+        store.invalidate(Selector(corpus="c", source="other"))
+        assert store.fenced(entry, fence) == ""
+        store.invalidate(CHANGE)
+        assert store.fenced(entry, fence) == str(CHANGE)
+        assert store.fenced(entry, store.sequence()) == ""
+        assert store.fetch("p", "k") is None
 
     def test_a_late_fill_is_told_the_first_change_that_touches_it(self, store: Store) -> None:
         fence = store.sequence()
