@@ -249,3 +249,20 @@ def test_a_write_that_finds_the_file_locked_is_refused_and_counted(path: Path) -
         assert cache.stats(everything=True).counters["error.store_error"] == 1
         assert not isinstance(cache.update(request, "a", outcome=outcome), Refused)
         other.close()
+
+
+@pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
+def test_what_a_parent_counted_its_forked_child_does_not_save_again(path: Path) -> None:
+    cache = open_cache(f"sqlite:///{path}")
+    for number in range(3):
+        cache.lookup(Request(question=f"q{number}"))
+    child = os.fork()
+    if child == 0:
+        cache.lookup(Request(question="q3"))
+        cache.close()
+        os._exit(0)
+    assert os.waitpid(child, 0)[1] == 0
+    assert cache.core.store.tallies()["miss.not_found"] == 1
+    cache.close()
+    with open_cache(f"sqlite:///{path}") as again:
+        assert again.core.store.tallies()["miss.not_found"] == 4

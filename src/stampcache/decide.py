@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 
 from msgspec import Struct
+from msgspec.structs import force_setattr
 
 from stampcache import guards, signature, ttl
 from stampcache.calibration import Calibration
@@ -16,7 +17,7 @@ from stampcache.errors import ConfigError
 from stampcache.model import Answer, Candidate, Entry, Evidence, Reason
 from stampcache.refusals import looks_refused
 from stampcache.request import Request, Seam
-from stampcache.ttl import Lifetime
+from stampcache.ttl import SKEW_S, Lifetime
 
 MAX_ANSWER_BYTES = 8 * 2**20
 _CUT_OFF = frozenset({"length", "max_tokens", "max_output_tokens", "model_length", "incomplete"})
@@ -29,7 +30,7 @@ _WAITING = frozenset({"tool_calls", "function_call", "tool_use"})
 
 
 class Rules(Struct, frozen=True, kw_only=True):
-    """How one cache decides; made once when it is opened. Lifetimes are in seconds."""
+    """How one cache decides; made once when it is opened. ``sliding``: some lifetime of it slides."""
 
     semantic: bool = False
     calibration: Calibration | None = None
@@ -39,6 +40,11 @@ class Rules(Struct, frozen=True, kw_only=True):
     revisions_matter: bool = False
     max_answer_bytes: int = MAX_ANSWER_BYTES
     strict: bool = False
+    sliding: bool = False
+
+    def __post_init__(self) -> None:
+        slides = any(known.cap_s is not None for known in self.lifetimes.values())
+        force_setattr(self, "sliding", slides)
 
     def lifetime(self, kind: str) -> Lifetime:
         """Return the lifetime of a kind of data.
@@ -69,7 +75,7 @@ def validity(entry: Entry, evidence: Sequence[Evidence] | None, now: float) -> O
     """
     if entry.invalidated:
         return Objection(Reason.INVALIDATED, entry.invalidated)
-    if entry.created_at - now > ttl.SKEW_S:
+    if entry.created_at - now > SKEW_S:
         return Objection(Reason.EXPIRED, f"made {entry.created_at - now:.0f} s after now")
     if ttl.expired(entry.expires_at, now):
         return Objection(Reason.EXPIRED, f"ended {now - (entry.expires_at or now):.0f} s ago")

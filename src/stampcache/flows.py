@@ -181,11 +181,16 @@ def _used(ask: Ask, entry: Entry) -> Flow[None]:
     """Note that the entry was served, and let it live longer where its lifetime slides."""
     try:
         yield from Touch(entry, ask.identity.key)
-        until = decide.renewal(entry, ask.now, ask.rules)
-        if until is not None:
-            yield from Renew(entry, until)
+        if ask.rules.sliding:
+            yield from _renewed(ask, entry)
     except StoreError as error:
         yield from Note("touch", error)
+
+
+def _renewed(ask: Ask, entry: Entry) -> Flow[None]:
+    until = decide.renewal(entry, ask.now, ask.rules)
+    if until is not None:
+        yield from Renew(entry, until)
 
 
 def _stale(ask: Ask, seen: _Seen) -> Flow[Outcome]:

@@ -5,10 +5,10 @@ numbers only, so that nobody can tell from it what others ask.
 """
 
 import logging
-import os
 import threading
 from collections import Counter, OrderedDict
 from collections.abc import Mapping
+from os import getpid
 
 from msgspec import Struct
 
@@ -55,14 +55,14 @@ class Counters:
         self._scopes: OrderedDict[str, Counter[str]] = OrderedDict()
         self._retired: Counter[str] = Counter()
         self._saved: Counter[str] = Counter()
-        self._pid = os.getpid()
+        self._pid = getpid()
 
     def outcome(self, outcome: Outcome, scope: str) -> None:
         """Count one lookup."""
         if isinstance(outcome, Hit):
             made = outcome.entry.answer
             tokens, milliseconds = made.usage.total, int(made.latency_s * 1000)
-            with self._own_lock():
+            with self._lock:
                 counts = self._counts(scope)
                 counts["hit.exact" if outcome.level is Level.EXACT else "hit.semantic"] += 1
                 if tokens:
@@ -98,12 +98,14 @@ class Counters:
 
     def of(self, scope: str | None) -> Mapping[str, int]:
         """Return the counts of one scope digest, or of everything."""
-        with self._own_lock():
+        with self._lock:
             return self._total() if scope is None else dict(self._scopes.get(scope, {}))
 
     def take_unsaved(self) -> Mapping[str, int]:
         """Return what was counted since the last call, for a store's lasting counters."""
-        with self._own_lock():
+        if getpid() != self._pid:
+            self._begin_anew()
+        with self._lock:
             total = self._total()
             unsaved = total - self._saved
             self._saved = total
@@ -111,17 +113,20 @@ class Counters:
 
     def give_back(self, unsaved: Mapping[str, int]) -> None:
         """Count again as unsaved what could not be saved."""
-        with self._own_lock():
+        with self._lock:
             self._saved.subtract(unsaved)
 
-    def _own_lock(self) -> threading.Lock:
-        """Return the lock of this process; what a forked child's parent counted, the parent saves."""
-        if os.getpid() != self._pid:
-            self._lock, self._saved, self._pid = threading.Lock(), self._total(), os.getpid()
-        return self._lock
+    def _begin_anew(self) -> None:
+        """Start in a forked child: what its parent counted, the parent saves.
+
+        A hit does not look for it, as asking for the process costs a quarter of counting.
+        """
+        self._lock, self._saved, self._pid = threading.Lock(), self._total(), getpid()
 
     def _add(self, name: str, scope: str, count: int = 1) -> None:
-        with self._own_lock():
+        if getpid() != self._pid:
+            self._begin_anew()
+        with self._lock:
             self._counts(scope)[name] += count
 
     def _total(self) -> Counter[str]:
