@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from stampcache import ConfigError, EmbedderError, Hit, Level, Reason, Request, open_cache
+from stampcache import ConfigError, EmbedderError, Hit, Level, Miss, Reason, Request, open_cache
 from stampcache.embedding import CANARIES, QuestionEmbedder
 from stampcache.model import Vector
 from stampcache.stores.memory import MemoryStore
@@ -129,6 +129,24 @@ def test_b15_an_embedder_that_changes_while_it_runs_is_betrayed_by_a_norm() -> N
         assert cache.core.counters.of(None)["embedder.suspected"] == 1
         cache.update(STORED, "anew", outcome=cache.lookup(STORED))
         assert isinstance(cache.lookup(ASKED), Hit)
+
+
+def test_an_answer_made_while_the_embedder_changes_is_stored_in_the_new_generation() -> None:
+    embedder, clock = Rotated(), FakeClock()
+    with open_cache(
+        "memory://", embedder=embedder, calibration=0.9, ttl_s=100, clock=clock
+    ) as cache:
+        cache.update(STORED, "As a cat.")
+        embedder._norm, embedder._turn = 1.5, 1
+        clock.advance(200)
+        assert cache.get_or_create(STORED, lambda: "anew").text == "anew"
+        hit = cache.lookup(STORED)
+        assert isinstance(hit, Hit)
+        assert hit.answer.text == "anew"
+        assert hit.entry.stamps.embedder == "rotated#2"
+        with pytest.raises(ConfigError, match="outcome= belongs to another request"):
+            other = cache.lookup(Request(question="another"))
+            cache.update(ASKED, "x", outcome=other if isinstance(other, Miss) else None)
 
 
 def test_an_embedder_that_is_never_the_same_is_refused() -> None:

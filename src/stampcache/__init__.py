@@ -1,6 +1,6 @@
 """stampcache serves a cached RAG answer only while everything the answer depended on still holds."""
 
-from stampcache.cache import AsyncCache, Cache, open_cache
+from stampcache.cache import AsyncCache, Cache
 from stampcache.calibration import Calibration
 from stampcache.errors import (
     CodecError,
@@ -14,6 +14,7 @@ from stampcache.errors import (
 )
 from stampcache.manifest import Manifest
 from stampcache.model import Answer, Entry, Evidence, Level, Reason, Scope, Signature, Stamps, Usage
+from stampcache.open import open_cache
 from stampcache.outcome import Hit, Miss, Outcome, Refused, Saved, Stale, Stored
 from stampcache.request import Request, Seam, Settings
 from stampcache.scope import scope

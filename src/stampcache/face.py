@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Self
 
+from stampcache.assembly import CAPACITY, LIFETIME_S, Models, Revisions, assemble, check, is_stale
 from stampcache.calibration import Calibration
 from stampcache.core import Core, SystemClock
 from stampcache.decide import MAX_ANSWER_BYTES, Rules
@@ -11,7 +12,6 @@ from stampcache.errors import ConfigError
 from stampcache.intake import Tenants
 from stampcache.manifest import Manifest, as_manifest
 from stampcache.model import Scope, Selector, Stamps
-from stampcache.opening import CAPACITY, LIFETIME_S, Models, Revisions, assemble, check, is_stale
 from stampcache.ports import Clock, Store, Verifier
 from stampcache.stores.urls import open_store
 from stampcache.ttl import KINDS, Lifetime

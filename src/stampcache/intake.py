@@ -19,7 +19,7 @@ from stampcache.flows import Ask, Fill
 from stampcache.guards import profile_entry
 from stampcache.identity import Realm
 from stampcache.model import Answer, Evidence, Reason, Scope, Stamps
-from stampcache.outcome import Check, Hit, Miss, Outcome, Refused
+from stampcache.outcome import Check, Hit, Miss, Outcome, Refused, Stale
 from stampcache.ports import Clock, Tokenizer
 from stampcache.request import Request, Settings
 from stampcache.scope import current_scope
@@ -42,14 +42,29 @@ class Terms(Struct, frozen=True, kw_only=True):
     master_secret: bytes
 
 
+class _Last(Struct, frozen=True):
+    """The realm that was asked for last; replaced as a whole, so that threads see one or the other."""
+
+    scope: Scope | None
+    settings: Settings | None
+    stamps: Stamps | None
+    realm: Realm
+
+
+_DEFAULT = Scope()
+_NOWHERE = Realm("", "", "", b"")
+
+
 class Intake:
     """Turns requests into the inputs of flows; safe for threads and tasks."""
 
     def __init__(self, terms: Terms) -> None:
         self.terms = terms
         self.now = terms.clock.now
-        self._realms: dict[tuple[Scope, str], Realm] = {}
+        self._realms: dict[tuple[Scope, str, str], Realm] = {}
+        self._last = _Last(None, None, None, _NOWHERE)
         self.stamps = terms.stamps
+        self._stamps_before: Stamps | None = None
         self._revisions: dict[tuple[str, str], str] = {}
         self._seen_tenant = False
         self._profile_stored = lru_cache(maxsize=_PROFILES_KEPT)(profile_entry)
@@ -68,16 +83,24 @@ class Intake:
         if scope is None or not scope.tenant:  # nobody said which tenant
             if self._seen_tenant:
                 return None
-            scope = Scope() if scope is None else replace(scope, tenant="default")
+            scope = _DEFAULT if scope is None else replace(scope, tenant="default")
         return scope
 
     def realm(self, scope: Scope, settings: Settings) -> Realm:
         """Return the digests that all requests of this scope and these settings share."""
-        place = (scope, settings.digest)
+        last, stamps = self._last, self.stamps
+        if last.scope is scope and last.settings is settings and last.stamps is stamps:
+            return last.realm  # one scope, one app: nothing is hashed
+        where = self._realm(scope, settings, stamps)
+        self._last = _Last(scope, settings, stamps, where)
+        return where
+
+    def _realm(self, scope: Scope, settings: Settings, stamps: Stamps) -> Realm:
+        place = (scope, settings.digest, stamps.embedder)
         known = self._realms.get(place)
         if known is None:
             terms = self.terms
-            known = identity.realm(terms.master_secret, scope, settings, self.stamps)
+            known = identity.realm(terms.master_secret, scope, settings, stamps)
             if len(self._realms) >= _REALMS_KEPT:
                 self._realms.clear()
             self._realms[place] = known
@@ -85,7 +108,7 @@ class Intake:
 
     def use_embedder(self, stamp: str) -> None:
         """Go on with another embedder: what was embedded by the one before is not seen any more."""
-        self.stamps = replace(self.stamps, embedder=stamp)
+        self._stamps_before, self.stamps = self.stamps, replace(self.stamps, embedder=stamp)
         self._realms = {}
 
     def scope_digest(self, scope: Scope) -> str:
@@ -142,7 +165,7 @@ class Intake:
         asked = self.ask(request, can_retrieve=False, scope=scope)
         if isinstance(asked, Miss):
             return asked
-        if before is not None and asked.identity != before.identity:
+        if before is not None and not self._continues(before, asked):
             raise ConfigError(
                 "outcome= belongs to another request; pass what lookup returned for this very one."
             )
@@ -157,6 +180,15 @@ class Intake:
             now=self.now(),
             outcome=before,
         )
+
+    def _continues(self, before: Miss | Stale, asked: Ask) -> bool:
+        """Tell whether an outcome is that of this request, maybe by the embedder before this one."""
+        if before.identity == asked.identity:
+            return True
+        if self._stamps_before is None:
+            return False
+        where = self._realm(asked.scope, asked.request.runs, self._stamps_before)
+        return before.identity == identity.identify(asked.request, where, self.terms.tokenizer)
 
     def saw(self, fill: Fill) -> None:
         """Note by which revision a model was served last, if that matters to this cache."""

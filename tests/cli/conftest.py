@@ -57,7 +57,7 @@ def toy(monkeypatch: pytest.MonkeyPatch) -> Iterator[ToyEmbedder]:
     def named(raw: object) -> object:
         return embedder if raw == "toy" else as_embedder(raw)
 
-    monkeypatch.setattr("stampcache.opening.as_embedder", named)
+    monkeypatch.setattr("stampcache.assembly.as_embedder", named)
     yield embedder
 
 

@@ -9,6 +9,7 @@ from stampcache.adapters.fingerprint import callable_identity
 from stampcache.adapters.front import Found, Front, Made, Read, Recheck
 from stampcache.adapters.reporting import CacheFields, fields, shared_fields, stale_fields
 from stampcache.adapters.versions import Grounding, Validity, VersionOf, checked
+from stampcache.assembly import CAPACITY, LIFETIME_S
 from stampcache.core import Core
 from stampcache.effects import Flow, Step
 from stampcache.embed import as_embedder
@@ -17,7 +18,6 @@ from stampcache.errors import CanonicalError
 from stampcache.explain import Explanation
 from stampcache.flows import Ask
 from stampcache.intake import Tenants
-from stampcache.opening import CAPACITY, LIFETIME_S
 from stampcache.ports import Embedder
 from stampcache.scope import current_scope
 from stampcache.unkeyed import CALLING, holds_secret, shaping

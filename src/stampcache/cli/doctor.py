@@ -12,6 +12,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from stampcache.assembly import CAPACITY
 from stampcache.cli.check_embedder import examine_embedder
 from stampcache.cli.check_endpoint import Endpoint, examine_endpoint
 from stampcache.cli.check_result import CheckResult, Status, skip
@@ -19,7 +20,6 @@ from stampcache.cli.check_store import StoreReport, examine_store
 from stampcache.cli.options import AsJson, EmbedderName
 from stampcache.cli.screen import one_line, screen, write_json
 from stampcache.model import Stamps
-from stampcache.opening import CAPACITY
 from stampcache.stores.sqlite_survey import StampCount
 
 _STYLES = MappingProxyType(

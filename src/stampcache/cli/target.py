@@ -2,8 +2,8 @@
 
 from pathlib import Path
 
+from stampcache.assembly import CAPACITY
 from stampcache.errors import ConfigError
-from stampcache.opening import CAPACITY
 from stampcache.ports import Store
 from stampcache.stores.sqlite_survey import SqliteSurvey, survey
 from stampcache.stores.urls import open_store, sqlite_path

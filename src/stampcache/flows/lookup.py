@@ -1,32 +1,24 @@
-"""Every operation of the cache, written once: lookup, update, invalidate, clear, report (pure).
+"""A lookup: the answer to this very question, else to the same question in other words (pure).
 
-The path of a lookup, in order: `lookup` asks the store for the exact key and `decide.validity` for
-the entry found; failing that `_by_meaning` embeds the question and offers each neighbour to
-`_examine`, which runs the checks from cheap to dear. What is returned is a `Hit`, a `Stale` or a
-`Miss` with its reason. Nothing here performs IO, reads a clock or draws a random number.
+The path, in order: `lookup` asks the store for the exact key and `decide.validity` for the entry found;
+failing that `_by_meaning` embeds the question and offers each neighbour to `_examine`, which runs the
+checks from cheap to dear. What is returned is a `Hit`, a `Stale` or a `Miss` with its reason.
 """
 
 from collections.abc import Callable, Iterator
 
 from msgspec import Struct
 
-from stampcache import decide, signature, ttl
+from stampcache import decide, signature
 from stampcache.decide import Objection, Rules
 from stampcache.effects import (
-    Clear,
     Embed,
     Fence,
-    Fenced,
     Fetch,
     Flow,
-    Invalidate,
     Nearest,
     Note,
-    Purge,
-    Put,
-    Remove,
     Renew,
-    ReportBad,
     Retrieve,
     Suspect,
     Touch,
@@ -43,7 +35,6 @@ from stampcache.errors import (
 )
 from stampcache.guards import Asked, Profile, profile_entry
 from stampcache.model import (
-    Answer,
     Candidate,
     Entry,
     Evidence,
@@ -51,10 +42,8 @@ from stampcache.model import (
     Level,
     Reason,
     Scope,
-    Selector,
-    Stamps,
 )
-from stampcache.outcome import Check, Hit, Miss, Outcome, Refused, Stale, Stored, Update
+from stampcache.outcome import Check, Hit, Miss, Outcome, Stale
 from stampcache.ports import Embedded
 from stampcache.request import Request
 
@@ -78,20 +67,6 @@ class Ask(Struct, frozen=True, kw_only=True):
     revision: str = ""
     record: bool = True
     allow_stale: bool = False
-
-
-class Fill(Struct, frozen=True, kw_only=True):
-    """One update: the answer, what it was made from, and what the Miss before it carried."""
-
-    request: Request
-    identity: Identity
-    answer: Answer
-    evidence: tuple[Evidence, ...] | None
-    stamps: Stamps
-    entry_id: str
-    rules: Rules
-    now: float
-    outcome: Stale | Miss | None
 
 
 class _Seen:
@@ -328,104 +303,3 @@ def _grounded(ask: Ask, entry: Entry, asked: tuple[Evidence, ...]) -> Flow[Objec
     except RetrieverError as error:
         return (yield from _failed(ask, Reason.EVIDENCE_UNKNOWN, error))
     return decide.validity(entry, own, ask.now)
-
-
-def update(fill: Fill) -> Flow[Update]:
-    """Store an answer that may be stored, unless a source changed while it was made."""
-    refusal = decide.admit(fill.answer, fill.request.runs.seam, fill.rules)
-    if refusal is not None:
-        return (yield from _refused(fill, refusal))
-    try:
-        embedded = yield from _vector(fill)
-        fence = fill.outcome.fence if fill.outcome is not None else (yield from Fence())
-        entry = _entry(fill, embedded)
-        receipt = yield from Put(entry, embedded.vector if embedded else None, fence)
-    except StoreError as error:
-        if fill.rules.strict:
-            raise
-        yield from Note("store_error", error)
-        return Refused(Reason.STORE_ERROR, str(error))
-    if not receipt.stored:
-        return _late(receipt.change)
-    return Stored(entry, receipt.evicted)
-
-
-def _refused(fill: Fill, refusal: Objection) -> Flow[Refused]:
-    """Say why it is not stored: whoever waits for this answer must know if it is late, above all."""
-    change = ""
-    if fill.outcome is not None:
-        try:
-            change = yield from Fenced(_entry(fill, None), fill.outcome.fence)
-        except StoreError as error:
-            yield from Note("store_error", error)
-    return _late(change) if change else Refused(refusal.reason, refusal.detail)
-
-
-def _late(change: str) -> Refused:
-    return Refused(Reason.FENCED, f"while it was made: {change}")
-
-
-def _vector(fill: Fill) -> Flow[Embedded | None]:
-    """Return the vector that the Miss carries, or embed the question: once per request, never twice."""
-    if decide.semantic_gate(fill.request, fill.rules) is not None:
-        return None
-    if fill.outcome is not None:
-        carried = fill.outcome.vector
-        return None if carried is None else Embedded(carried, fill.outcome.norm)
-    try:
-        return (yield from Embed(fill.request.question))
-    except EmbedderError as error:
-        if fill.rules.strict and not isinstance(error, WindowError):
-            raise
-        yield from Note("embedder_error", error)
-        return None
-
-
-def _entry(fill: Fill, embedded: Embedded | None) -> Entry:
-    evidence = fill.evidence
-    lifetime = decide.lifetime(evidence, fill.request.kind, fill.rules)
-    settings = fill.request.runs
-    return Entry(
-        id=fill.entry_id,
-        identity=fill.identity,
-        question=fill.request.question,
-        answer=fill.answer,
-        signature=signature.sign(
-            norm=embedded.norm if embedded else "",
-            evidence=evidence,
-            now=fill.now,
-            granularity_s=lifetime.granularity_s,
-        ),
-        evidence=None if evidence is None else tuple(chunk.sealed() for chunk in evidence),
-        stamps=fill.stamps,
-        created_at=fill.now,
-        expires_at=ttl.expiry(fill.now, lifetime.ttl_s, fill.entry_id),
-        kind=fill.request.kind,
-        corpus=settings.corpus,
-        whole_corpus=settings.whole_corpus,
-    )
-
-
-def invalidate(selector: Selector) -> Flow[int]:
-    """Mark every entry that a change made stale; return how many it was. Failure is an error."""
-    return (yield from Invalidate(selector))
-
-
-def remove(entry: Entry) -> Flow[bool]:
-    """Purge this very entry, not a newer one in its place. Failure is an error."""
-    return (yield from Remove(entry))
-
-
-def purge(now: float) -> Flow[int]:
-    """Delete what can no longer be served; return how many went. Failure is an error."""
-    return (yield from Purge(now))
-
-
-def clear(scope: str) -> Flow[int]:
-    """Delete every entry of one scope; return how many went. Failure is an error."""
-    return (yield from Clear(scope))
-
-
-def report_bad(entry_id: str) -> Flow[bool]:
-    """Delete a wrongly served entry and never serve that pair of questions again."""
-    return (yield from ReportBad(entry_id))

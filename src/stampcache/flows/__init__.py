@@ -1,0 +1,20 @@
+"""Every operation of the cache, written once, as generators of effects (pure; ADR 0002).
+
+Nothing here performs IO, reads a clock or draws a random number.
+"""
+
+from stampcache.flows.change import clear, invalidate, purge, remove, report_bad
+from stampcache.flows.lookup import Ask, lookup
+from stampcache.flows.update import Fill, update
+
+__all__ = [
+    "Ask",
+    "Fill",
+    "clear",
+    "invalidate",
+    "lookup",
+    "purge",
+    "remove",
+    "report_bad",
+    "update",
+]

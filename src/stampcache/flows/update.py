@@ -1,0 +1,120 @@
+"""An update: an answer is stored, unless it must not be or what it was made from changed (pure)."""
+
+from msgspec import Struct
+
+from stampcache import decide, signature, ttl
+from stampcache.decide import Objection, Rules
+from stampcache.effects import (
+    Embed,
+    Fence,
+    Fenced,
+    Flow,
+    Note,
+    Put,
+)
+from stampcache.errors import (
+    EmbedderError,
+    StoreError,
+    WindowError,
+)
+from stampcache.model import (
+    Answer,
+    Entry,
+    Evidence,
+    Identity,
+    Reason,
+    Stamps,
+)
+from stampcache.outcome import Miss, Refused, Stale, Stored, Update
+from stampcache.ports import Embedded
+from stampcache.request import Request
+
+
+class Fill(Struct, frozen=True, kw_only=True):
+    """One update: the answer, what it was made from, and what the Miss before it carried."""
+
+    request: Request
+    identity: Identity
+    answer: Answer
+    evidence: tuple[Evidence, ...] | None
+    stamps: Stamps
+    entry_id: str
+    rules: Rules
+    now: float
+    outcome: Stale | Miss | None
+
+
+def update(fill: Fill) -> Flow[Update]:
+    """Store an answer that may be stored, unless a source changed while it was made."""
+    refusal = decide.admit(fill.answer, fill.request.runs.seam, fill.rules)
+    if refusal is not None:
+        return (yield from _refused(fill, refusal))
+    try:
+        embedded = yield from _vector(fill)
+        fence = fill.outcome.fence if fill.outcome is not None else (yield from Fence())
+        entry = _entry(fill, embedded)
+        receipt = yield from Put(entry, embedded.vector if embedded else None, fence)
+    except StoreError as error:
+        if fill.rules.strict:
+            raise
+        yield from Note("store_error", error)
+        return Refused(Reason.STORE_ERROR, str(error))
+    if not receipt.stored:
+        return _late(receipt.change)
+    return Stored(entry, receipt.evicted)
+
+
+def _refused(fill: Fill, refusal: Objection) -> Flow[Refused]:
+    """Say why it is not stored: whoever waits for this answer must know if it is late, above all."""
+    change = ""
+    if fill.outcome is not None:
+        try:
+            change = yield from Fenced(_entry(fill, None), fill.outcome.fence)
+        except StoreError as error:
+            yield from Note("store_error", error)
+    return _late(change) if change else Refused(refusal.reason, refusal.detail)
+
+
+def _late(change: str) -> Refused:
+    return Refused(Reason.FENCED, f"while it was made: {change}")
+
+
+def _vector(fill: Fill) -> Flow[Embedded | None]:
+    """Return the vector that the Miss carries, or embed the question: once per request, never twice."""
+    if decide.semantic_gate(fill.request, fill.rules) is not None:
+        return None
+    if fill.outcome is not None:
+        carried = fill.outcome.vector
+        return None if carried is None else Embedded(carried, fill.outcome.norm)
+    try:
+        return (yield from Embed(fill.request.question))
+    except EmbedderError as error:
+        if fill.rules.strict and not isinstance(error, WindowError):
+            raise
+        yield from Note("embedder_error", error)
+        return None
+
+
+def _entry(fill: Fill, embedded: Embedded | None) -> Entry:
+    evidence = fill.evidence
+    lifetime = decide.lifetime(evidence, fill.request.kind, fill.rules)
+    settings = fill.request.runs
+    return Entry(
+        id=fill.entry_id,
+        identity=fill.identity,
+        question=fill.request.question,
+        answer=fill.answer,
+        signature=signature.sign(
+            norm=embedded.norm if embedded else "",
+            evidence=evidence,
+            now=fill.now,
+            granularity_s=lifetime.granularity_s,
+        ),
+        evidence=None if evidence is None else tuple(chunk.sealed() for chunk in evidence),
+        stamps=fill.stamps,
+        created_at=fill.now,
+        expires_at=ttl.expiry(fill.now, lifetime.ttl_s, fill.entry_id),
+        kind=fill.request.kind,
+        corpus=settings.corpus,
+        whole_corpus=settings.whole_corpus,
+    )

@@ -1,0 +1,88 @@
+"""`open_cache`: a cache over a store, and what each of its settings means."""
+
+from collections.abc import Mapping
+from pathlib import Path
+
+from stampcache.assembly import CAPACITY, LIFETIME_S, Revisions
+from stampcache.cache import Cache
+from stampcache.calibration import Calibration
+from stampcache.decide import MAX_ANSWER_BYTES
+from stampcache.intake import Tenants
+from stampcache.manifest import Manifest
+from stampcache.model import Stamps
+from stampcache.ports import Clock, Store, Verifier
+from stampcache.ttl import Lifetime
+
+
+def open_cache(
+    store: Store | str,
+    *,
+    embedder: object = None,
+    calibration: Calibration | Mapping[str, object] | float | None = None,
+    verifier: Verifier | None = None,
+    tokenizer: object = None,
+    tenants: Tenants = "optional",
+    stamps: Stamps | None = None,
+    manifest: Manifest | str | Path | None = None,
+    secret: bytes | str | None = None,
+    capacity: int = CAPACITY,
+    ttl_s: float | None = LIFETIME_S,
+    lifetimes: Mapping[str, Lifetime] | None = None,
+    revisions: Revisions = "shown",
+    max_answer_bytes: int = MAX_ANSWER_BYTES,
+    flight_timeout_s: float = 120.0,
+    strict: bool = False,
+    clock: Clock | None = None,
+) -> Cache:
+    """Open a cache over a store, given as an object or by its URL.
+
+    Args:
+        store: ``memory://``, ``sqlite:///path``, or an object that is a `stampcache.ports.Store`.
+        embedder: turns semantic hits on: ``"minilm"``, the name of a sentence-transformers model, a
+            LangChain ``Embeddings``, a LlamaIndex ``BaseEmbedding``, or an object with ``embed`` and
+            ``name``. Without one there are exact hits only.
+        calibration: the cosine at or above which two questions may be the same, for an embedder that
+            stampcache has not measured; a number, or thresholds by namespace.
+        verifier: a second opinion on each pair (see `stampcache.ports.Verifier`).
+        tokenizer: a Hugging Face tokenizer by whose token ids questions are keyed; default: their
+            canonical text.
+        tenants: ``"required"`` raises `ScopeError` where no tenant is in scope. ``"optional"`` serves
+            the tenant ``default``, until another tenant is seen: then unscoped calls bypass the cache.
+        stamps: versions that the cache cannot see, for all its entries.
+        manifest: what the index was made with: a `Manifest`, or the path of the file that ingestion
+            wrote; its tokenizer must be the one in use.
+        secret: from which each tenant's key is derived; default: drawn once and kept in the store.
+        capacity: a hard bound on the number of entries, for a store given by URL.
+        revisions: ``"stale"``: an answer goes stale when this process has seen its model served by
+            another revision (``system_fingerprint``) since; ``"shown"``: `explain` shows it.
+        ttl_s: the life of an answer of no stated kind in seconds; ``None``: until it is invalidated.
+        lifetimes: lifetimes by kind of data, besides and instead of those of `stampcache.ttl.KINDS`; a
+            request says its ``kind``.
+        max_answer_bytes: larger answers are not stored.
+        flight_timeout_s: how long an equal request waits for the one that is being made.
+        strict: raise `StoreError`, `EmbedderError` and `VerifierError` instead of going on without the
+            cache: for tests.
+        clock: tells the time; for tests.
+
+    Raises:
+        ConfigError: something given is wrong; the sentence says what to change.
+    """
+    return Cache(
+        store,
+        embedder=embedder,
+        calibration=calibration,
+        verifier=verifier,
+        tokenizer=tokenizer,
+        tenants=tenants,
+        stamps=stamps,
+        manifest=manifest,
+        secret=secret,
+        capacity=capacity,
+        ttl_s=ttl_s,
+        lifetimes=lifetimes,
+        revisions=revisions,
+        max_answer_bytes=max_answer_bytes,
+        flight_timeout_s=flight_timeout_s,
+        strict=strict,
+        clock=clock,
+    )
