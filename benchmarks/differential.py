@@ -2,13 +2,14 @@
 
     python -m benchmarks.differential [--quick] [--json FILE]
 
-Questions, insertions, edits, deletions, other chunks, tenants, models, prompts, embedders, clock jumps, a
-second process on the same file, and its sudden deaths: 200,000 steps over two frameworks and three ways
-of grounding (6,000 with ``--quick``). Each answer is compared with what the uncached application would
-answer at that moment: to the question if it was no hit or an exact one, to the entry's own question if
-it was a semantic hit. Under ``version/sources`` hits are compared with the documents that they cite, since
-a new document that nobody cites is not announced to it. A step that finds a difference ends the run with
-an error; the tests play some thousands of such steps, and make what breaks small.
+Questions, insertions, edits, deletions, other chunks, tenants, models, prompts, embedders, clock
+jumps, a second process on the same file, and its sudden deaths: 200,000 steps over two frameworks
+and three ways of grounding (6,000 with ``--quick``). Each answer is compared with what the uncached
+application would answer at that moment: to the question if it was no hit or an exact one, to the
+entry's own question if it was a semantic hit. Under ``version/sources`` hits are compared with the
+documents that they cite, since a new document that nobody cites is not announced to it. A step that
+finds a difference ends the run with an error; the tests play some thousands of such steps, and make
+what breaks small.
 """
 
 import tempfile

@@ -369,10 +369,8 @@ def test_an_embedder_of_another_dimension_is_refused_and_nothing_is_lost(tmp_pat
     request = Request(question="q")
     with open_cache(url, embedder=Sized(np.ones((1, 4), np.float32)), calibration=0.9) as cache:
         cache.update(request, "a")
-    with open_cache(url, embedder=Sized(np.ones((1, 5), np.float32)), calibration=0.9) as cache:
-        assert isinstance(cache.lookup(request), Hit), "no vector is needed for an exact hit"
-        with pytest.raises(ConfigError, match="vectors of 5 numbers, but this store holds"):
-            cache.lookup(Request(question="another"))
+    with pytest.raises(ConfigError, match="vectors of 5 numbers, but this store holds"):
+        open_cache(url, embedder=Sized(np.ones((1, 5), np.float32)), calibration=0.9)
     with open_cache(url, embedder=Sized(np.ones((1, 4), np.float32)), calibration=0.9) as cache:
         assert isinstance(cache.lookup(request), Hit)
 

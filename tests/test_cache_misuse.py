@@ -13,6 +13,7 @@ from stampcache import (
     ConfigError,
     Evidence,
     Hit,
+    Lifetime,
     Miss,
     Reason,
     Request,
@@ -180,3 +181,17 @@ def test_counts_that_could_not_be_saved_are_saved_later() -> None:
     assert saved["error.save_counters"] == 1
     cache.core.save_counters()
     assert store.tallies()["miss.not_found"] == 1
+
+
+def test_an_unknown_kind_is_refused_before_anything_is_made() -> None:
+    cache = open_cache("memory://")
+    request = Request(question="q", kind="nws")
+    with pytest.raises(ConfigError, match="kind= is 'nws'"):
+        cache.lookup(request)
+    with pytest.raises(ConfigError, match="kind= is 'nws'"):
+        cache.get_or_create(request, lambda: pytest.fail("made"))
+
+
+def test_the_life_of_no_kind_has_one_name() -> None:
+    with pytest.raises(ConfigError, match="as ttl_s="):
+        open_cache("memory://", lifetimes={"": Lifetime(ttl_s=5)})

@@ -232,7 +232,7 @@ def test_a_cleared_scope_refuses_what_was_being_made(face: Face) -> None:
 
 
 def test_realms_in_memory_are_bounded(face: Face, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("stampcache.intake._REALMS_KEPT", 3)
+    monkeypatch.setattr("stampcache.realms.KEPT", 3)
     face.fill(of(Scope("t0")))
     for at in range(10):
         face.lookup(of(Scope(f"t{at}")))

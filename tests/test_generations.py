@@ -7,7 +7,19 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from stampcache import ConfigError, EmbedderError, Hit, Level, Miss, Reason, Request, open_cache
+from stampcache import (
+    ConfigError,
+    EmbedderError,
+    Hit,
+    Level,
+    Miss,
+    Reason,
+    Request,
+    Stale,
+    Stored,
+    open_cache,
+)
+from stampcache.drivers import run
 from stampcache.embedding import CANARIES, QuestionEmbedder
 from stampcache.model import Vector
 from stampcache.stores.memory import MemoryStore
@@ -24,6 +36,7 @@ class Rotated:
         self.down = False
         self.texts: list[str] = []
         self._turn, self._norm, self._noise = turn, norm, noise
+        self._longer: dict[str, float] = {}
 
     def embed(self, texts: Sequence[str]) -> Vector:
         if self.down:
@@ -35,7 +48,7 @@ class Rotated:
         about = text.replace("big", "large")
         rng = np.random.default_rng(list(about.encode()))
         vector = np.roll(rng.normal(size=32), self._turn)
-        vector = vector / np.linalg.norm(vector) * self._norm
+        vector = vector / np.linalg.norm(vector) * self._longer.get(text, self._norm)
         return np.asarray(vector + self._noise * rng.normal(size=32), np.float32)
 
 
@@ -117,6 +130,48 @@ def test_an_embedder_that_knows_no_canary_is_known_by_its_name(url: str) -> None
         assert cache.core.counters.of(None)["error.canaries"] == 1
 
 
+class Limited(Rotated):
+    """A provider that refuses the canaries while ``limited`` is set: too many requests."""
+
+    limited = False
+
+    def embed(self, texts: Sequence[str]) -> Vector:
+        if self.limited and set(texts) & set(CANARIES):
+            raise ConnectionError("429")
+        return super().embed(texts)
+
+
+def test_an_embedder_that_could_not_be_looked_at_gives_no_hit_until_it_was(url: str) -> None:
+    filled(url, Limited())
+    for turn in (0, 1):
+        embedder = Limited(turn=turn)
+        embedder.limited = True
+        with open_cache(url, embedder=embedder, calibration=0.9) as cache:
+            for _ in range(2):
+                assert cache.lookup(ASKED).reason is Reason.EMBEDDER_ERROR
+            embedder.limited = False
+            assert isinstance(cache.lookup(ASKED), Hit) == (turn == 0)
+
+
+def test_one_text_at_a_time_is_enough(url: str) -> None:
+    class Single(Rotated):
+        def embed(self, texts: Sequence[str]) -> Vector:
+            return super().embed(texts[:1])
+
+    filled(url, Single())
+    assert level(url, Single()) is Level.SEMANTIC
+    assert level(url, Single(turn=1)) is Reason.NOT_FOUND
+
+
+def test_a_name_is_never_another_ones_generation(url: str) -> None:
+    named = Rotated(turn=1)
+    named.name = "rotated#2"
+    filled(url, Rotated())
+    filled(url, Rotated(turn=1))  # the second generation of "rotated"
+    with open_cache(url, embedder=named, calibration=0.9) as cache:
+        assert cache.lookup(STORED).reason is Reason.NOT_FOUND
+
+
 def test_b15_an_embedder_that_changes_while_it_runs_is_betrayed_by_a_norm() -> None:
     embedder, clock = Rotated(), FakeClock()
     with open_cache(
@@ -147,6 +202,71 @@ def test_an_answer_made_while_the_embedder_changes_is_stored_in_the_new_generati
         with pytest.raises(ConfigError, match="outcome= belongs to another request"):
             other = cache.lookup(Request(question="another"))
             cache.update(ASKED, "x", outcome=other if isinstance(other, Miss) else None)
+
+
+@pytest.mark.parametrize("flips", [1, 2, 3])
+def test_a_vector_of_the_embedder_before_is_not_stored_beside_new_ones(flips: int) -> None:
+    embedder = Rotated()
+    with open_cache("memory://", embedder=embedder, calibration=0.9) as cache:
+        outcome = cache.lookup(STORED)  # it carries a vector of the first generation
+        assert isinstance(outcome, Miss)
+        for turn in range(1, flips + 1):
+            embedder._turn = turn
+            assert cache.core._suspect()
+        stored = cache.update(STORED, "anew", outcome=outcome)
+        assert isinstance(stored, Stored)
+        assert stored.entry.stamps.embedder == f"rotated#{flips + 1}"
+        assert cache.core.store.stats().vectors == 0
+        assert isinstance(cache.lookup(STORED), Hit)
+
+
+def test_a_vector_is_not_compared_with_those_of_another_generation() -> None:
+    embedder = Rotated()
+    with open_cache("memory://", embedder=embedder, calibration=0.9) as cache:
+        cache.update(STORED, "As a cat.")
+        ask = cache.core.intake.ask(ASKED, can_retrieve=False)
+        embedder._turn = 1
+        assert cache.core._suspect()  # another thread found it out meanwhile
+        outcome = run(cache.core.lookup(ask), cache.core.ports)
+        assert outcome.reason is Reason.EMBEDDER_CHANGED
+        assert "it is rotated#2 by now" in outcome.trace[-1].detail
+        assert isinstance(outcome, Miss)
+        assert outcome.vector is None
+
+
+def test_a_vector_that_was_made_while_a_generation_began_is_not_used(url: str) -> None:
+    class Slow(Rotated):
+        def embed(self, texts: Sequence[str]) -> Vector:
+            vectors = super().embed(texts)
+            if texts == [ASKED.question] and not self.down:
+                self.hook()
+            return vectors
+
+        def hook(self) -> None:
+            assert cache.core._suspect()  # another thread looks at it first
+
+    filled(url, Rotated())
+    embedder = Slow(turn=1)
+    embedder.down = True
+    with open_cache(url, embedder=embedder, calibration=0.9) as cache:
+        embedder.down = False
+        assert cache.lookup(ASKED).reason is Reason.EMBEDDER_ERROR
+
+
+def test_a_suspicion_that_was_false_changes_nothing() -> None:
+    embedder, clock = Rotated(), FakeClock()
+    with open_cache(
+        "memory://", embedder=embedder, calibration=0.9, ttl_s=100, clock=clock
+    ) as cache:
+        cache.update(STORED, "As a cat.")
+        clock.advance(200)
+        canary = embedder._norm
+        embedder._longer = {STORED.question: 1.01 * canary}
+        outcome = cache.lookup(STORED)
+        assert cache.core.counters.of(None)["embedder.suspected"] == 1
+        cache.update(STORED, "anew", outcome=outcome if isinstance(outcome, Stale) else None)
+        assert cache.core.store.stats().vectors == 1
+        assert isinstance(cache.lookup(ASKED), Hit)
 
 
 def test_an_embedder_that_is_never_the_same_is_refused() -> None:

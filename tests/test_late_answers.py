@@ -6,8 +6,11 @@ import threading
 import pytest
 
 from stampcache import Answer, Cache, Reason, Request, open_cache
+from stampcache.drivers import arun
+from stampcache.effects import Flow, Step
 from stampcache.intake import flight_key
-from stampcache.testing import FakeClock
+from stampcache.sharing import Driven, Landed, Shared, together
+from stampcache.testing import FailingStore, FakeClock
 from tests.flights import GUARD_S, Gate, turn, wait_for_followers
 
 REQUEST = Request(question="How many days of leave?", corpus="handbook")
@@ -118,3 +121,68 @@ def test_a_stale_answer_is_given_to_who_allows_it_without_making_another() -> No
     assert asyncio.run(asked()) == "30 days"
     outcome = asyncio.run(cache.aio.lookup(REQUEST, allow_stale=True))
     assert outcome.reason is Reason.EXPIRED
+
+
+def test_who_waits_in_vain_makes_its_own_beside_the_others() -> None:
+    """No answer holds for anybody else here: nobody waits for more than two makings of others."""
+    core = open_cache("memory://").core
+    running, most = 0, 0
+
+    async def make() -> str:
+        nonlocal running, most
+        running += 1
+        most = max(most, running)
+        await turn(5)
+        running -= 1
+        return "made"
+
+    def lead() -> Flow[Landed[str]]:
+        made = yield from Step(sync=lambda: "", aio=make)
+        return Landed(made, None)
+
+    async def one() -> Shared[str]:
+        driven = Driven(core.ports, core.async_ports)
+        return await arun(together(core.flights, "key", lead, driven, 0), core.async_ports)
+
+    async def body() -> list[Shared[str]]:
+        return await asyncio.gather(*(one() for _ in range(20)))
+
+    assert asyncio.run(body()) == [Shared("made", led=True)] * 20
+    assert most == 18
+
+
+def test_those_who_began_before_the_change_share_a_late_answer() -> None:
+    cache, made = open_cache("memory://"), list[str]()
+
+    async def body() -> list[str]:
+        begun, let = asyncio.Event(), asyncio.Event()
+
+        async def slow() -> str:
+            made.append("made")
+            begun.set()
+            await let.wait()
+            return "30 days"
+
+        tasks = [asyncio.create_task(cache.aio.get_or_create(REQUEST, slow)) for _ in range(5)]
+        await begun.wait()
+        await cache.aio.invalidate(corpus="handbook")
+        let.set()
+        return [(await task).text for task in tasks]
+
+    assert asyncio.run(body()) == ["30 days"] * 5
+    assert made == ["made"]
+
+
+def test_where_the_store_cannot_say_what_changed_nobody_shares() -> None:
+    store = FailingStore()
+    cache, gate = open_cache(store), Gate("slow")
+    store.down = True
+    leader = threading.Thread(target=cache.get_or_create, args=(REQUEST, gate.make))
+    leader.start()
+    assert gate.begun.wait(GUARD_S)
+    told = list[str]()
+    gate.let.set()
+    told.append(cache.get_or_create(REQUEST, lambda: "own").text)
+    leader.join()
+    assert told == ["own"]
+    assert cache.core.counters.of(None)["error.sequence"] >= 2

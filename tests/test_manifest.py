@@ -6,7 +6,17 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from stampcache import ConfigError, Manifest, Request, Stamps, Stored, open_cache
+from stampcache import (
+    ConfigError,
+    Hit,
+    Manifest,
+    Request,
+    Seam,
+    Settings,
+    Stamps,
+    Stored,
+    open_cache,
+)
 
 MADE = Manifest(
     corpus="handbook", version="7", tokenizer="v1", embedder="minilm", chunker="paragraphs"
@@ -94,5 +104,28 @@ def test_answers_over_another_index_are_invisible(change: dict[str, Any], tmp_pa
         assert cache.lookup(Request(question="q")).reason.value == "not found"
 
 
-def test_which_sources_there_are_is_no_part_of_how_they_were_indexed() -> None:
-    assert replace(MADE, sources={"a.md": "1"}).index == MADE.index
+def test_the_corpus_of_the_manifest_is_that_of_requests_that_name_none() -> None:
+    with open_cache("memory://", manifest=MADE) as cache:
+        cache.update(Request(question="q"), "I don't know.", evidence=())
+        cache.update(Request(question="r", corpus="other"), "I don't know.", evidence=())
+        cache.update(Request(question="s"), "From documents that nobody told.")
+        bare = Request(question="t", settings=Settings(seam=Seam.MODEL))
+        cache.update(bare, "A bare call of a model.")
+        assert cache.invalidate(corpus="handbook", source="new.md") == 2
+        assert isinstance(cache.lookup(bare), Hit)
+        assert cache.lookup(Request(question="q")).reason.value == "what it was made from changed"
+
+
+def test_a_manifest_can_be_read_by_others(tmp_path: Path) -> None:
+    path = tmp_path / "manifest.json"
+    MADE.write(path)
+    other = tmp_path / "plain"
+    other.touch()
+    assert path.stat().st_mode == other.stat().st_mode
+
+
+def test_a_manifest_that_cannot_be_written_leaves_nothing(tmp_path: Path) -> None:
+    (tmp_path / "manifest.json").mkdir()
+    with pytest.raises(OSError, match=r"manifest\.json"):
+        MADE.write(tmp_path / "manifest.json")
+    assert [one.name for one in tmp_path.iterdir()] == ["manifest.json"]

@@ -195,13 +195,35 @@ def test_a_migration_that_fails_leaves_the_file_as_it_was(
     def fail(*_: object) -> None:
         raise RuntimeError("power failed")
 
-    monkeypatch.setattr("stampcache.stores.sqlite_schema.depend", fail)
+    monkeypatch.setattr("stampcache.stores.sqlite_schema._readable", fail)
     with pytest.raises(RuntimeError, match="power failed"):
         SqliteStore(path)
     with survey(path) as seen:
         assert seen.schema == "1"
     monkeypatch.undo()
     test_a_file_of_schema_1_keeps_its_entries(path)
+
+
+def test_a_step_does_not_change_with_what_the_store_does_now(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*_: object) -> None:
+        raise AssertionError("a step goes through what may change")
+
+    for name in ("sqlite_writes.depend", "codec.decode"):
+        monkeypatch.setattr(f"stampcache.stores.{name}", fail)
+    monkeypatch.setattr("stampcache.stores.sqlite_text.DEPEND", "no SQL")
+    monkeypatch.setattr(Entry, "dependencies", property(fail))
+    SqliteStore(path).close()
+    with closing(sqlite3.connect(path)) as connection:
+        parts = connection.execute(
+            "SELECT * FROM stampcache_dependencies ORDER BY entry"
+        ).fetchall()
+        ends = connection.execute(
+            "SELECT expires_at FROM stampcache_entries ORDER BY id"
+        ).fetchall()
+    assert parts == [(1, "c", "a.md", "1"), (2, "", "", "")]
+    assert ends == [(NOW + 0.5,), (None,), (None,)]
 
 
 def test_a_survey_reads_both_schemas_without_changing_them(path: Path) -> None:

@@ -47,11 +47,11 @@ def test_a_similar_question_is_not_answered_by_another_revision() -> None:
 
 
 def test_the_models_that_are_remembered_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("stampcache.intake._MODELS_KEPT", 3)
+    monkeypatch.setattr("stampcache.revisions.KEPT", 3)
     cache = open_cache("memory://", revisions="stale")
     for number in range(10):
         cache.update(Request(question="q", model=str(number)), Answer(text="a", revision="r"))
-    assert len(cache.core.intake._revisions) <= 3
+    assert len(cache.core.intake.revisions) <= 3
 
 
 def test_a_word_that_is_none_of_ours_is_refused() -> None:

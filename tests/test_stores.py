@@ -5,8 +5,10 @@ from pathlib import Path
 
 import pytest
 
+from stampcache.errors import StoreError
 from stampcache.model import Selector
 from stampcache.ports import Receipt, Store
+from stampcache.stores import sqlite_text
 from stampcache.stores.memory import MemoryStore
 from stampcache.stores.sqlite import SqliteStore
 from stampcache.stores.sqlite_text import selecting
@@ -128,6 +130,74 @@ def test_sqlite_refuses_a_fill_older_than_its_log(
     assert store.put(make_entry("k"), None, 0) == TOO_LATE
     assert store.put(make_entry("k"), None, 1).stored
     store.close()
+
+
+@pytest.fixture
+def pair(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[tuple[SqliteStore, SqliteStore]]:
+    """Two stores on one file, as of two processes, which keeps no more than five rows of its log."""
+    monkeypatch.setattr("stampcache.stores.sqlite._LOG_KEPT", 5)
+    monkeypatch.setattr("stampcache.stores.sqlite._TRIM_EVERY", 1)
+    mine, theirs = SqliteStore(tmp_path / "cache.db"), SqliteStore(tmp_path / "cache.db")
+    yield mine, theirs
+    mine.close()
+    theirs.close()
+
+
+def trim_before(statement: str, *, read_by: SqliteStore, trimmed_by: SqliteStore) -> list[str]:
+    """Trim all of the log that there is just before a statement is run; return a list for that."""
+    ran: list[str] = []
+    start = statement.partition("?")[0]
+
+    def trace(running: str) -> None:
+        if running.startswith(start) and not ran:
+            ran.append(running)
+            for number in range(12):
+                trimmed_by.invalidate(Selector(source=f"other {number}"))
+
+    read_by._file.reader.set_trace_callback(trace)
+    return ran
+
+
+def test_a_log_that_is_trimmed_while_a_replica_follows_it_loses_no_mark(
+    pair: tuple[SqliteStore, SqliteStore],
+) -> None:
+    mine, theirs = pair
+    entry = make_entry("k")
+    mine.put(entry, None, 0)
+    assert mine.fetch(*entry.place) == entry, "it is in the near-cache now"
+    theirs.invalidate(Selector(entry=entry.id))
+    ran = trim_before(sqlite_text.LOG_SINCE, read_by=mine, trimmed_by=theirs)
+    for _ in range(2):
+        marked = mine.fetch(*entry.place)
+        assert marked is not None and marked.invalidated == "invalidated by its id"
+    assert ran
+
+
+def test_a_log_that_is_trimmed_while_it_is_asked_for_a_fence_hides_no_change(
+    pair: tuple[SqliteStore, SqliteStore],
+) -> None:
+    mine, theirs = pair
+    theirs.invalidate(Selector(corpus="c"))
+    ran = trim_before(sqlite_text.CHANGES_SINCE, read_by=mine, trimmed_by=theirs)
+    assert mine.fenced(make_entry("k", evidence=()), 0) == "corpus 'c' changed"
+    assert ran
+    assert mine.fenced(make_entry("k", evidence=()), 0) == TOO_LATE.change
+
+
+def test_a_failed_reading_leaves_no_transaction_open(
+    pair: tuple[SqliteStore, SqliteStore], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    mine, theirs = pair
+    entry = make_entry("k")
+    theirs.put(entry, None, 0)
+    with monkeypatch.context() as patch:
+        patch.setattr(sqlite_text, "LOG_SINCE", "no SQL")
+        with pytest.raises(StoreError):
+            mine.fetch(*entry.place)
+    assert not mine._file.reader.in_transaction
+    assert mine.fetch(*entry.place) == entry
 
 
 @pytest.mark.parametrize("kind", ["memory", "sqlite"])

@@ -45,6 +45,7 @@ def assemble(
     stamps: Stamps,
     secret: bytes | str | None,
     rules: Rules,
+    corpus: str,
     flight_timeout_s: float,
     clock: Clock,
 ) -> Core:
@@ -53,7 +54,6 @@ def assemble(
     Raises:
         ConfigError: something given is wrong or contradicts the store.
     """
-    check(tenants, rules, flight_timeout_s)
     embedder = None if models.embedder is None else as_embedder(models.embedder)
     tokenizer = as_tokenizer(models.tokenizer)
     calibration = _calibration(models, embedder)
@@ -65,6 +65,7 @@ def assemble(
         stamps=_stamps(stamps, tokenizer, embedding),
         rules=replace(rules, semantic=embedder is not None, calibration=calibration),
         clock=clock,
+        corpus=corpus,
         tokenizer=tokenizer,
         verifier_threshold=models.verifier.threshold if models.verifier else None,
         master_secret=_master_secret(store, secret),

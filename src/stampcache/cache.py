@@ -8,30 +8,22 @@ from collections.abc import Awaitable, Callable, Sequence
 from types import TracebackType
 from typing import Self, TypeVar
 
-from msgspec import Struct
 from msgspec.structs import replace
 
 from stampcache import flows
-from stampcache.drivers import arun, run
-from stampcache.effects import Flow
+from stampcache.drivers import AsyncPorts, Ports, arun, run
+from stampcache.effects import Flow, Step
 from stampcache.explain import Explanation
 from stampcache.face import Face
-from stampcache.intake import as_answer, flight_key, own
 from stampcache.model import Answer, Evidence, Scope, Stamps
-from stampcache.outcome import AsOf, Hit, Miss, Outcome, Stale, Update, is_late
+from stampcache.outcome import Outcome, Update
 from stampcache.request import Request
+from stampcache.sharing import Driven
 from stampcache.telemetry import Stats
 
 Retrieve = Callable[[str], Sequence[Evidence]]
 AsyncRetrieve = Callable[[str], Awaitable[Sequence[Evidence]]]
 Done = TypeVar("Done")
-
-
-class _Given(Struct, frozen=True):
-    """What one making gives to all that waited, and as of which change it is known to be true."""
-
-    answer: Answer
-    as_of: AsOf
 
 
 class Cache(Face):
@@ -100,30 +92,9 @@ class Cache(Face):
         ask = self.core.intake.ask(
             request, can_retrieve=retrieve is not None, allow_stale=allow_stale
         )
-        if isinstance(ask, Miss):
-            self.core.counters.outcome(ask, "")
-            return as_answer(make())
-
-        led: list[bool] = []
-        since = self._drive(self.core.sequence())
-
-        def look_or_make() -> _Given:
-            led.append(True)
-            outcome = self._drive(self.core.lookup_now(ask), retrieve)
-            if isinstance(outcome, Hit) or (allow_stale and isinstance(outcome, Stale)):
-                return _Given(outcome.answer, AsOf(since))
-            answer = as_answer(make())
-            sequence = self._drive(self.core.sequence())
-            done = self.update(request, answer, outcome=outcome)
-            return _Given(answer, AsOf(sequence, late=is_late(done)))
-
-        key, flights = flight_key(ask), self.core.flights
-        given = flights.run(key, look_or_make)
-        while not led and not given.as_of.holds_for(since):
-            given = flights.run(key, look_or_make)
-        if not led:
-            self.core.counters.followed(ask.identity.scope)
-        return own(given.answer)
+        making: Step[Answer | str] = Step(sync=make, aio=lambda: asyncio.to_thread(make))
+        driven = Driven(self._ports(retrieve), self.core.async_ports)
+        return run(self.core.get_or_create(request, ask, making, driven), driven.sync)
 
     def invalidate(
         self,
@@ -187,8 +158,11 @@ class Cache(Face):
         self.core.close()
 
     def _drive(self, flow: Flow[Done], retrieve: Retrieve | None = None) -> Done:
+        return run(flow, self._ports(retrieve))
+
+    def _ports(self, retrieve: Retrieve | None) -> Ports:
         ports = self.core.ports
-        return run(flow, ports if retrieve is None else replace(ports, retrieve=retrieve))
+        return ports if retrieve is None else replace(ports, retrieve=retrieve)
 
     def __enter__(self) -> Self:
         return self
@@ -246,30 +220,9 @@ class AsyncCache(Face):
         ask = self.core.intake.ask(
             request, can_retrieve=retrieve is not None, allow_stale=allow_stale
         )
-        if isinstance(ask, Miss):
-            self.core.counters.outcome(ask, "")
-            return as_answer(await make())
-
-        led: list[bool] = []
-        since = await self._drive(self.core.sequence())
-
-        async def look_or_make() -> _Given:
-            led.append(True)
-            outcome = await self._drive(self.core.lookup_now(ask), retrieve)
-            if isinstance(outcome, Hit) or (allow_stale and isinstance(outcome, Stale)):
-                return _Given(outcome.answer, AsOf(since))
-            answer = as_answer(await make())
-            sequence = await self._drive(self.core.sequence())
-            done = await self.update(request, answer, outcome=outcome)
-            return _Given(answer, AsOf(sequence, late=is_late(done)))
-
-        key, flights = flight_key(ask), self.core.flights
-        given = await flights.arun(key, look_or_make)
-        while not led and not given.as_of.holds_for(since):
-            given = await flights.arun(key, look_or_make)
-        if not led:
-            self.core.counters.followed(ask.identity.scope)
-        return own(given.answer)
+        making: Step[Answer | str] = Step(sync=_awaited_only, aio=make)
+        driven = Driven(self.core.ports, self._ports(retrieve))
+        return await arun(self.core.get_or_create(request, ask, making, driven), driven.aio)
 
     async def invalidate(
         self,
@@ -313,8 +266,11 @@ class AsyncCache(Face):
         await asyncio.to_thread(self.core.close)
 
     async def _drive(self, flow: Flow[Done], retrieve: AsyncRetrieve | None = None) -> Done:
+        return await arun(flow, self._ports(retrieve))
+
+    def _ports(self, retrieve: AsyncRetrieve | None) -> AsyncPorts:
         ports = self.core.async_ports
-        return await arun(flow, ports if retrieve is None else replace(ports, retrieve=retrieve))
+        return ports if retrieve is None else replace(ports, retrieve=retrieve)
 
     async def __aenter__(self) -> Self:
         return self
@@ -326,3 +282,7 @@ class AsyncCache(Face):
         trace: TracebackType | None,
     ) -> None:
         await self.close()
+
+
+def _awaited_only() -> str:
+    raise AssertionError("a making of tasks was asked for by sync code")

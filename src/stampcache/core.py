@@ -5,7 +5,8 @@
 
 import asyncio
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Hashable, Sequence
+from typing import TypeVar
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -17,15 +18,18 @@ from stampcache.embedding import QuestionEmbedder
 from stampcache.errors import EmbedderError, StoreError
 from stampcache.explain import Explanation
 from stampcache.flows import Ask
-from stampcache.intake import Intake, Terms, refused, scope_part
+from stampcache.intake import Intake, Terms, as_answer, flight_key, refused, scope_part
 from stampcache.model import Answer, Evidence, Selector
-from stampcache.outcome import Miss, Outcome, Update
+from stampcache.outcome import Hit, Miss, Outcome, Stale, Stored, Update, is_late, own
 from stampcache.ports import Embedded, Store, Verifier
 from stampcache.request import Request
+from stampcache.sharing import Driven, Landed, Shared, together
 from stampcache.singleflight import Flights
 from stampcache.telemetry import Counters, Stats, summarize
 
 _SAVE_COUNTERS_EVERY_S = 30.0
+_KNOWS_SOME_TEXTS = (LookupError, AssertionError, NotImplementedError)
+Value = TypeVar("Value")
 
 
 class SystemClock:
@@ -89,15 +93,44 @@ class Core:
         self.counters.outcome(outcome, scope_part(ask))
         return outcome
 
-    def sequence(self) -> Flow[int]:
-        """Return the sequence of the last change; 0 where the store is down and cannot change."""
+    def get_or_create(
+        self, request: Request, ask: Ask | Miss, make: Step[Answer | str], ports: Driven
+    ) -> Flow[Answer]:
+        """Return the cached answer, else the one that is made, once for all that ask meanwhile."""
+        if isinstance(ask, Miss):
+            self.counters.outcome(ask, "")
+            return as_answer((yield from make))
+
+        def look_or_make(since: int | None) -> Flow[Landed[Answer]]:
+            outcome = yield from self.lookup_now(ask)
+            if isinstance(outcome, Hit) or (ask.allow_stale and isinstance(outcome, Stale)):
+                return Landed(outcome.answer, since)
+            answer = as_answer((yield from make))
+            sequence = yield from self.sequence()
+            done = yield from self.update(request, answer, outcome, None)
+            return Landed(answer, since if is_late(done) else sequence)
+
+        shared = yield from self.together(flight_key(ask), look_or_make, ports)
+        if not shared.led:
+            self.counters.followed(ask.identity.scope)
+        return own(shared.value)
+
+    def together(
+        self, key: Hashable, lead: Callable[[int | None], Flow[Landed[Value]]], ports: Driven
+    ) -> Flow[Shared[Value]]:
+        """Run a flow once for all that ask the same meanwhile (see `stampcache.sharing`)."""
+        since = yield from self.sequence()
+        return (yield from together(self.flights, key, lambda: lead(since), ports, since))
+
+    def sequence(self) -> Flow[int | None]:
+        """Return the sequence of the last change; ``None`` where the store cannot say."""
         try:
             return (yield from Fence())
         except StoreError as error:
             if self.strict:
                 raise
             yield from Note("sequence", error)
-            return 0
+            return None
 
     def explain(self, request: Request, ask: Ask | Miss) -> Flow[Explanation]:
         """Look up without counting; whether it is recorded is said in the `Ask`."""
@@ -118,8 +151,9 @@ class Core:
         if isinstance(fill, Miss):
             done: Update = refused(fill)
         else:
-            self.intake.saw(fill)
             done = yield from flows.update(fill)
+            if isinstance(done, Stored):
+                self.intake.revisions.saw(request.runs, done.entry.answer.revision)
         self.counters.update(done, scope_part(fill))
         if self.intake.now() - self._counters_saved_at >= _SAVE_COUNTERS_EVERY_S:
             yield from Step(
@@ -148,14 +182,14 @@ class Core:
         embedded = embedding.embed(question)
         if not embedding.verified:
             self._verify_late()
-        return embedded
+        return embedding.settled(embedded)
 
     async def _aembed(self, question: str) -> Embedded:
         embedding = self._embedding()
         embedded = await embedding.aembed(question)
         if not embedding.verified:
             await asyncio.to_thread(self._verify_late)
-        return embedded
+        return embedding.settled(embedded)
 
     def _verify_late(self) -> None:
         """Look at an embedder that was down when the cache was opened.
@@ -165,8 +199,10 @@ class Core:
         """
         try:
             changed = self._suspect()
-        except EmbedderError as error:  # it embeds questions, but no canary: known by name only
-            self.counters.note("canaries", error)
+        except EmbedderError as error:
+            if not isinstance(error.__cause__, _KNOWS_SOME_TEXTS):
+                raise  # it may be another one: no vector of it is used until it has been seen
+            self.counters.note("canaries", error)  # a table of texts: known by its name only
             self._embedding().verified = True
             return
         if changed:

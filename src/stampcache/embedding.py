@@ -60,7 +60,7 @@ class QuestionEmbedder:
     @property
     def stamp(self) -> str:
         """The embedder's name, with its generation from the second one on."""
-        name = self.embedder.name
+        name = self.embedder.name.replace("#", "##")  # so that no name is another one's generation
         return name if self.generation == 1 else f"{name}#{self.generation}"
 
     def verify(self) -> bool:
@@ -70,7 +70,7 @@ class QuestionEmbedder:
             EmbedderError: they could not be embedded.
             ConfigError: the store holds vectors of another size under this embedder's name.
         """
-        seen = embed_texts(self.embedder, CANARIES)
+        seen = self._canaries()
         for one in seen:
             self.check_dimension(len(one.vector))
         before, self.generation = self.generation, self._generation_of(seen)
@@ -83,15 +83,27 @@ class QuestionEmbedder:
         Raises:
             EmbedderError: it could not be embedded, or its vector cannot be used.
         """
+        stamp = self.stamp
         embedded = embed_question(self.embedder, canonical.text(question))
         self.check_dimension(len(embedded.vector))
-        return embedded
+        return Embedded(embedded.vector, embedded.norm, stamp)
 
     async def aembed(self, question: str) -> Embedded:
         """Return the same as `embed` without blocking the event loop."""
+        stamp = self.stamp
         embedded = await aembed_question(self.embedder, canonical.text(question))
         if len(embedded.vector) != self._known_dimension:
             await asyncio.to_thread(self.check_dimension, len(embedded.vector))
+        return Embedded(embedded.vector, embedded.norm, stamp)
+
+    def settled(self, embedded: Embedded) -> Embedded:
+        """Return a vector of which it is certain to which generation it belongs.
+
+        Raises:
+            EmbedderError: another generation began while it was made.
+        """
+        if embedded.embedder != self.stamp:
+            raise EmbedderError(f"The embedder {self.embedder.name!r} changed meanwhile.")
         return embedded
 
     def check_dimension(self, dimension: int) -> None:
@@ -112,6 +124,15 @@ class QuestionEmbedder:
                 f" its vectors of {known}: give the changed embedder another name, or open another"
                 " store. Nothing was lost."
             )
+
+    def _canaries(self) -> Sequence[Embedded]:
+        try:
+            return embed_texts(self.embedder, CANARIES)
+        except EmbedderError as error:
+            if error.__cause__ is not None:
+                raise
+            # it answered, but no row per text: some embed one text at a time
+            return [embed_question(self.embedder, text) for text in CANARIES]
 
     def _generation_of(self, seen: Sequence[Embedded]) -> int:
         mine = msgspec.json.encode([_Canary(_packed(one.vector), one.norm) for one in seen])

@@ -43,7 +43,7 @@ class Face:
     ) -> None:
         """Open a cache; `open_cache` tells what each argument means."""
         rules = Rules(
-            lifetimes={**KINDS, **(lifetimes or {}), "": Lifetime(ttl_s=ttl_s)},
+            lifetimes=_lifetimes(ttl_s, lifetimes or {}),
             revisions_matter=is_stale(revisions),
             max_answer_bytes=max_answer_bytes,
             strict=strict,
@@ -59,6 +59,7 @@ class Face:
                 stamps=known if made is None else made.checked(known),
                 secret=secret,
                 rules=rules,
+                corpus="" if made is None else made.corpus,
                 flight_timeout_s=flight_timeout_s,
                 clock=clock or SystemClock(),
             )
@@ -97,3 +98,11 @@ class Face:
                 " stamps= or scope=; to empty a scope, use clear()."
             )
         return selector
+
+
+def _lifetimes(ttl_s: float | None, given: Mapping[str, Lifetime]) -> Mapping[str, Lifetime]:
+    if "" in given:
+        raise ConfigError(
+            'lifetimes= has the kind ""; give the life of answers of no kind as ttl_s=.'
+        )
+    return {**KINDS, **given, "": Lifetime(ttl_s=ttl_s)}

@@ -5,7 +5,6 @@ taken from the context, the identity is digested, an entry id is drawn.
 """
 
 import secrets
-from copy import deepcopy
 from functools import lru_cache
 from typing import Literal, TypeAlias
 
@@ -17,17 +16,16 @@ from stampcache.decide import Rules
 from stampcache.errors import CanonicalError, ConfigError, ScopeError
 from stampcache.flows import Ask, Fill
 from stampcache.guards import profile_entry
-from stampcache.identity import Realm
 from stampcache.model import Answer, Evidence, Reason, Scope, Stamps
-from stampcache.outcome import Check, Hit, Miss, Outcome, Refused, Stale
+from stampcache.outcome import Check, Hit, Miss, Outcome, Refused, Stale, own
 from stampcache.ports import Clock, Tokenizer
-from stampcache.request import Request, Settings
+from stampcache.realms import Realms
+from stampcache.request import Request, Seam, Settings
+from stampcache.revisions import Revisions
 from stampcache.scope import current_scope
 
 Tenants: TypeAlias = Literal["optional", "required"]
-_REALMS_KEPT = 4_096
 _PROFILES_KEPT = 4_096
-_MODELS_KEPT = 1_024
 
 
 class Terms(Struct, frozen=True, kw_only=True):
@@ -38,21 +36,12 @@ class Terms(Struct, frozen=True, kw_only=True):
     rules: Rules
     clock: Clock
     tokenizer: Tokenizer | None
+    corpus: str
     verifier_threshold: float | None
     master_secret: bytes
 
 
-class _Last(Struct, frozen=True):
-    """The realm that was asked for last; replaced as a whole, so that threads see one or the other."""
-
-    scope: Scope | None
-    settings: Settings | None
-    stamps: Stamps | None
-    realm: Realm
-
-
 _DEFAULT = Scope()
-_NOWHERE = Realm("", "", "", b"")
 
 
 class Intake:
@@ -61,11 +50,9 @@ class Intake:
     def __init__(self, terms: Terms) -> None:
         self.terms = terms
         self.now = terms.clock.now
-        self._realms: dict[tuple[Scope, str, str], Realm] = {}
-        self._last = _Last(None, None, None, _NOWHERE)
         self.stamps = terms.stamps
-        self._stamps_before: Stamps | None = None
-        self._revisions: dict[tuple[str, str], str] = {}
+        self.revisions = Revisions(matter=terms.rules.revisions_matter)
+        self._realms = Realms(terms.master_secret)
         self._seen_tenant = False
         self._profile_stored = lru_cache(maxsize=_PROFILES_KEPT)(profile_entry)
 
@@ -86,34 +73,13 @@ class Intake:
             scope = _DEFAULT if scope is None else replace(scope, tenant="default")
         return scope
 
-    def realm(self, scope: Scope, settings: Settings) -> Realm:
-        """Return the digests that all requests of this scope and these settings share."""
-        last, stamps = self._last, self.stamps
-        if last.scope is scope and last.settings is settings and last.stamps is stamps:
-            return last.realm  # one scope, one app: nothing is hashed
-        where = self._realm(scope, settings, stamps)
-        self._last = _Last(scope, settings, stamps, where)
-        return where
-
-    def _realm(self, scope: Scope, settings: Settings, stamps: Stamps) -> Realm:
-        place = (scope, settings.digest, stamps.embedder)
-        known = self._realms.get(place)
-        if known is None:
-            terms = self.terms
-            known = identity.realm(terms.master_secret, scope, settings, stamps)
-            if len(self._realms) >= _REALMS_KEPT:
-                self._realms.clear()
-            self._realms[place] = known
-        return known
-
     def use_embedder(self, stamp: str) -> None:
         """Go on with another embedder: what was embedded by the one before is not seen any more."""
-        self._stamps_before, self.stamps = self.stamps, replace(self.stamps, embedder=stamp)
-        self._realms = {}
+        self.stamps = replace(self.stamps, embedder=stamp)
 
     def scope_digest(self, scope: Scope) -> str:
         """Return the digest under which a store knows a scope."""
-        return self.realm(scope, Settings()).scope
+        return self._realms.of(scope, Settings(), self.stamps).scope
 
     def ask(
         self,
@@ -127,12 +93,18 @@ class Intake:
         """Return the input of `flows.lookup`, or the Miss of a request that bypasses the cache.
 
         ``scope`` is the one of an earlier call that this one continues, wherever it runs.
+
+        Raises:
+            ConfigError: the request is of a kind that this cache does not know.
         """
+        if request.kind:
+            self.terms.rules.lifetime(request.kind)  # refused before anything is made
         scope = scope if scope is not None else self.scope_of(request.scope)
         if scope is None:
             return _bypass(Reason.UNSCOPED, _UNSCOPED)
         try:
-            where = self.realm(scope, request.runs)
+            stamps = self.stamps
+            where = self._realms.of(scope, request.runs, stamps)
             address = identity.identify(request, where, self.terms.tokenizer)
         except CanonicalError as error:
             return _bypass(Reason.UNCACHEABLE, str(error))
@@ -145,7 +117,8 @@ class Intake:
             can_retrieve=can_retrieve,
             verifier_threshold=self.terms.verifier_threshold,
             profile_stored=self._profile_stored,
-            revision=self._latest_revision(request.runs) if self._revisions else "",
+            embedder=stamps.embedder,
+            revision=self.revisions.latest(request.runs),
             record=record,
             allow_stale=allow_stale,
         )
@@ -165,7 +138,7 @@ class Intake:
         asked = self.ask(request, can_retrieve=False, scope=scope)
         if isinstance(asked, Miss):
             return asked
-        if before is not None and not self._continues(before, asked):
+        if before is not None and not _continues(before, asked):
             raise ConfigError(
                 "outcome= belongs to another request; pass what lookup returned for this very one."
             )
@@ -179,27 +152,14 @@ class Intake:
             rules=self.terms.rules,
             now=self.now(),
             outcome=before,
+            embedder=asked.embedder,
+            corpus=self._corpus_of(request.runs),
         )
 
-    def _continues(self, before: Miss | Stale, asked: Ask) -> bool:
-        """Tell whether an outcome is that of this request, maybe by the embedder before this one."""
-        if before.identity == asked.identity:
-            return True
-        if self._stamps_before is None:
-            return False
-        where = self._realm(asked.scope, asked.request.runs, self._stamps_before)
-        return before.identity == identity.identify(asked.request, where, self.terms.tokenizer)
-
-    def saw(self, fill: Fill) -> None:
-        """Note by which revision a model was served last, if that matters to this cache."""
-        settings, revision = fill.request.runs, fill.answer.revision
-        if revision and self.terms.rules.revisions_matter:
-            if len(self._revisions) >= _MODELS_KEPT:
-                self._revisions = {}
-            self._revisions[settings.model, settings.endpoint] = revision
-
-    def _latest_revision(self, settings: Settings) -> str:
-        return self._revisions.get((settings.model, settings.endpoint), "")
+    def _corpus_of(self, settings: Settings) -> str:
+        """Return the corpus that was asked: that of the manifest, but for a bare call of a model."""
+        asked_none = settings.seam is Seam.MODEL
+        return settings.corpus or ("" if asked_none else self.terms.corpus)
 
     def stamps_of(self, settings: Settings) -> Stamps:
         """Return all stamps that an entry of these settings carries."""
@@ -215,6 +175,14 @@ _UNSCOPED = (
     "this cache has served named tenants, so a call without a scope is not cached; "
     "run it inside `with stampcache.scope(tenant=...)`"
 )
+
+
+def _continues(before: Miss | Stale, asked: Ask) -> bool:
+    """Tell whether an outcome is that of this request, whatever embedder there was then."""
+    assert before.identity is not None
+    then, now = before.identity, asked.identity
+    same = (then.key, then.scope) == (now.key, now.scope)
+    return same and before.settings == asked.request.runs.digest
 
 
 def _bypass(reason: Reason, detail: str) -> Miss:
@@ -237,12 +205,6 @@ def as_answer(made: Answer | str) -> Answer:
     if not isinstance(made, Answer) or not isinstance(made.text, str):
         raise ConfigError(f"An answer is a string or an Answer with a text, not {made!r}.")
     return made if type(made.text) is str else replace(made, text=str.__str__(made.text))
-
-
-def own(answer: Answer) -> Answer:
-    """Return the answer with its mutable parts copied: what others hold of it may be changed."""
-    calls = answer.tool_calls
-    return replace(answer, tool_calls=deepcopy(calls)) if calls else answer
 
 
 def flight_key(ask: Ask) -> tuple[str, str, str]:

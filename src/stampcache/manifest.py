@@ -6,8 +6,7 @@ one tokenizer before a model that reads with another.
 """
 
 import os
-import tempfile
-from collections.abc import Mapping
+import secrets
 from pathlib import Path
 
 import msgspec
@@ -24,8 +23,8 @@ class Manifest(Struct, frozen=True, kw_only=True):
     """What one index was made with. Names are the user's own; an empty one is unknown.
 
     ``version`` is that of the index as it was built: change it whenever documents are ingested in
-    another way. ``corpus`` is the body of documents; ``sources`` may give a version or digest per
-    document, for `Cache.ingested`.
+    another way. ``corpus`` is the body of documents; a cache that is opened with the manifest takes it
+    for requests that name none, but for bare calls of a model.
     """
 
     corpus: str
@@ -33,7 +32,6 @@ class Manifest(Struct, frozen=True, kw_only=True):
     tokenizer: str = ""
     embedder: str = ""
     chunker: str = ""
-    sources: Mapping[str, str] = {}
     format: int = _FORMAT
 
     def __post_init__(self) -> None:
@@ -51,11 +49,16 @@ class Manifest(Struct, frozen=True, kw_only=True):
         """Write it as JSON; a reader sees the old file or the new one, never a part."""
         target = Path(path)
         raw = msgspec.json.format(msgspec.json.encode(self), indent=2)
-        with tempfile.NamedTemporaryFile(dir=target.parent, delete=False) as file:
-            file.write(raw + b"\n")
-            file.flush()
-            os.fsync(file.fileno())
-        Path(file.name).replace(target)
+        new = target.with_name(f".{target.name}.{secrets.token_hex(4)}")
+        try:
+            with new.open("xb") as file:
+                file.write(raw + b"\n")
+                file.flush()
+                os.fsync(file.fileno())
+            new.replace(target)
+        except BaseException:
+            new.unlink(missing_ok=True)
+            raise
 
     @staticmethod
     def read(path: str | Path) -> "Manifest":

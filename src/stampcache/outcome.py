@@ -44,8 +44,10 @@ def saved_by(answer: Answer) -> Saved:
     )
 
 
-def _copied(kept: Answer) -> Answer:
-    return replace(kept, tool_calls=deepcopy(kept.tool_calls)) if kept.tool_calls else kept
+def own(answer: Answer) -> Answer:
+    """Return the answer with its mutable parts copied: what others hold of it may be changed."""
+    calls = answer.tool_calls
+    return replace(answer, tool_calls=deepcopy(calls)) if calls else answer
 
 
 class Hit(Struct, frozen=True, kw_only=True):
@@ -60,7 +62,7 @@ class Hit(Struct, frozen=True, kw_only=True):
     @property
     def answer(self) -> Answer:
         """The cached answer, as the caller's own copy."""
-        return _copied(self.entry.answer)
+        return own(self.entry.answer)
 
     @property
     def entry_id(self) -> str:
@@ -73,9 +75,11 @@ class Hit(Struct, frozen=True, kw_only=True):
         return saved_by(self.entry.answer)
 
 
-class Miss(Struct, frozen=True, kw_only=True):
-    """Nothing can be served. Hand it to `Cache.update`: it carries the vector and the fence.
+class NoHit(Struct, frozen=True, kw_only=True):
+    """What `Miss` and `Stale` have in common: hand it to `Cache.update` with the answer made meanwhile.
 
+    It carries the question's ``vector``, the stamp of the ``embedder`` that made it, and the ``fence``;
+    ``identity``, ``scope`` and ``settings`` (a digest) say of which request it is the outcome.
     ``identity`` is ``None`` where the cache does not take part (uncacheable, unscoped).
     """
 
@@ -83,29 +87,27 @@ class Miss(Struct, frozen=True, kw_only=True):
     detail: str = ""
     identity: Identity | None = None
     scope: Scope | None = None
+    settings: str = ""
     vector: Vector | None = field(default=None)
     norm: str = ""
+    embedder: str = ""
     fence: int = 0
     trace: tuple[Check, ...] = ()
 
 
-class Stale(Struct, frozen=True, kw_only=True):
-    """There is an entry, but what it was made from no longer holds. Update as after a Miss."""
+class Miss(NoHit, frozen=True, kw_only=True):
+    """Nothing can be served."""
 
-    reason: Reason
+
+class Stale(NoHit, frozen=True, kw_only=True):
+    """There is an entry, but what it was made from no longer holds."""
+
     entry: Entry
-    detail: str = ""
-    identity: Identity | None = None
-    scope: Scope | None = None
-    vector: Vector | None = field(default=None)
-    norm: str = ""
-    fence: int = 0
-    trace: tuple[Check, ...] = ()
 
     @property
     def answer(self) -> Answer:
         """The answer that no longer holds, as the caller's own copy: for who allows stale answers."""
-        return _copied(self.entry.answer)
+        return own(self.entry.answer)
 
     @property
     def entry_id(self) -> str:
@@ -133,20 +135,6 @@ class Refused(Struct, frozen=True):
 Update: TypeAlias = Stored | Refused
 
 
-class AsOf(Struct, frozen=True):
-    """As of which change an answer that several wait for is known to be true.
-
-    ``sequence`` is that of the last change then; a ``late`` answer is not even true as of its making.
-    """
-
-    sequence: int
-    late: bool = False
-
-    def holds_for(self, since: int) -> bool:
-        """Tell whether one may be given it who began when the last change had this sequence."""
-        return not self.late and since <= self.sequence
-
-
-def is_late(update: object) -> bool:
+def is_late(update: Update | Miss | None) -> bool:
     """Tell whether what an answer was made from changed while it was made."""
     return isinstance(update, Refused) and update.reason is Reason.FENCED

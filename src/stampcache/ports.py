@@ -24,10 +24,14 @@ class Receipt(Struct, frozen=True):
 
 
 class Embedded(Struct, frozen=True):
-    """A question's unit vector, and its norm before normalisation ("" where it is hidden)."""
+    """A question's unit vector, and its norm before normalisation ("" where it is hidden).
+
+    ``embedder`` is the stamp of the generation that made it: vectors of two are never compared.
+    """
 
     vector: Vector
     norm: str
+    embedder: str = ""
 
 
 class StoreStats(Struct, frozen=True, kw_only=True):

@@ -10,7 +10,7 @@ from langchain_core.runnables.base import coerce_to_runnable
 
 from langchain_stampcache.requests import Requests
 from langchain_stampcache.retrieving import Retriever, Retrieving
-from langchain_stampcache.serving import Parts, Serving
+from langchain_stampcache.serving import ChainParts, Serving
 from langchain_stampcache.turn import Turn
 from stampcache import AsyncCache, Cache, ConfigError, Manifest, Stamps
 from stampcache.adapters import Explanation, Grounding, Validity, VersionOf, checked
@@ -94,7 +94,9 @@ class CachedChain(Runnable[dict[str, Any], dict[str, Any]]):
         requests.check()
         self._serving = Serving(
             core,
-            Parts(retrieving=retrieving, answer=runnable, requests=requests, validity=validity),
+            ChainParts(
+                retrieving=retrieving, answer=runnable, requests=requests, validity=validity
+            ),
         )
 
     @classmethod

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from langchain_core.documents import Document
 
 from stampcache import Evidence
+from stampcache.adapters import named_source
 
 # What a retriever or reranker writes into the metadata of an unchanged document, differently from
 # one query to the next. Everything else may reach the model, and is part of the evidence.
@@ -13,15 +14,14 @@ VOLATILE_METADATA = frozenset({
     "distance", "last_accessed_at", "query_similarity_score", "relevance_score", "rerank_score",
     "retrieved_at", "score", "similarity", "similarity_score",
 })  # fmt: skip
-_SOURCES = ("source", "file_path", "document_id", "doc_id", "url", "path")
 _SCORES = ("relevance_score", "_relevance_score", "rerank_score", "_score", "score", "similarity")
 
 
 def evidence_of(documents: Sequence[Document], *, corpus: str) -> tuple[Evidence, ...]:
     """Return one piece of evidence per document, in rank order.
 
-    Its source is the first of the metadata ``source``, ``file_path``, ``document_id``, ``doc_id``,
-    ``url`` and ``path`` that is a text, else the document's id; its chunk is the document's id.
+    Its source is what the metadata calls so (`stampcache.adapters.SOURCE_NAMES`). Where that names
+    none it is left empty: it may be any. Its chunk is the document's id.
 
     Raises:
         CanonicalError: metadata holds a value that is no JSON; its evidence is unknown.
@@ -31,13 +31,11 @@ def evidence_of(documents: Sequence[Document], *, corpus: str) -> tuple[Evidence
 
 def _evidence(document: Document, rank: int, corpus: str) -> Evidence:
     metadata = document.metadata
-    named = (metadata.get(name) for name in _SOURCES)
-    source = next((each for each in named if isinstance(each, str) and each), document.id or "")
     scores = (metadata.get(name) for name in _SCORES)
     score = next((each for each in scores if isinstance(each, (int, float))), None)
     return Evidence(
         corpus=corpus,
-        source=source,
+        source=named_source(metadata),
         chunk=document.id or "",
         text=document.page_content,
         metadata={name: item for name, item in metadata.items() if name not in VOLATILE_METADATA},

@@ -15,11 +15,11 @@ def mark(generation: Generation, report: CacheFields) -> Generation:
     """Return a generation read from the cache as a hit: no id, no tokens used, and the report."""
     if isinstance(generation, ChatGeneration):
         reset(generation.message)
-        generation.message.response_metadata["cache"] = own(report)
+        generation.message.response_metadata["cache"] = copied_report(report)
     return generation
 
 
-def own(report: CacheFields) -> dict[str, object]:
+def copied_report(report: CacheFields) -> dict[str, object]:
     """Return a copy of the report, of which nothing is shared with another place."""
     return {**report, "saved": dict(report["saved"])}
 

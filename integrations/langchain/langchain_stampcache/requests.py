@@ -1,7 +1,7 @@
 """From the inputs of a chain to a Request: what is the question, what else changes the answer."""
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from langchain_core.messages import BaseMessage
@@ -11,7 +11,7 @@ from langchain_stampcache import prompt as prompts
 from langchain_stampcache.fingerprint import Fingerprint, Running
 from langchain_stampcache.retrieving import Retrieving
 from stampcache import ConfigError, Evidence, Request, Settings, Stamps, canonical
-from stampcache.adapters import CanonicalError, Validity
+from stampcache.adapters import CanonicalError, Validity, seen_stamp
 
 HISTORY_KEYS = frozenset({"chat_history", "history", "messages"})
 SETTINGS_KEPT = 256
@@ -113,18 +113,12 @@ class Requests:
     def _stamps(self, running: Running, retriever: object) -> Stamps:
         """Return the stamps: those given, here or to the cache, and what is seen for the others."""
         seen = Stamps(
-            prompt=_seen(running.prompts) if running.prompts and not self._here.prompt else "",
-            index=_seen([self._validity.corpus, retriever])
+            prompt="" if self._here.prompt else seen_stamp(running.prompts),
+            index=seen_stamp([self._validity.corpus, retriever])
             if self._retrieving.retrieves and not self._here.index
             else "",
         )
         return self._validity.stamps.over(seen)
-
-
-def _seen(parts: Sequence[object]) -> str:
-    """Return a stamp for what no user gave a version."""
-    digest = canonical.digest([canonical.value(parts)], person=b"seen")
-    return f"seen:{digest.removeprefix(canonical.FORMAT)}"
 
 
 def _place(params: Mapping[str, object]) -> str:

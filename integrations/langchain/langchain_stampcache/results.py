@@ -10,7 +10,7 @@ from pydantic import BaseModel
 
 from langchain_stampcache import payload
 from langchain_stampcache.payload import ChainResult
-from langchain_stampcache.reports import own, reset
+from langchain_stampcache.reports import copied_report, reset
 from langchain_stampcache.usage import COMPLETE, WAITING, Meter, message_finish, message_usage
 from stampcache import Answer, Usage
 from stampcache.adapters import CacheFields
@@ -114,6 +114,6 @@ def copied(
     if isinstance(stored.answer, BaseMessage):
         reset(stored.answer)
         if report["level"] is not None:  # from the store, and not from an equal call just made
-            stored.answer.response_metadata["cache"] = own(report)
+            stored.answer.response_metadata["cache"] = copied_report(report)
     context = stored.context if documents is None else list(documents)
     return output(inputs, ChainResult(stored.answer, context, stored.extras), report)

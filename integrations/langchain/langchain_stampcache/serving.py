@@ -38,7 +38,7 @@ from stampcache.adapters import (
 Output: TypeAlias = dict[str, Any]
 
 
-class Parts(Struct, frozen=True, kw_only=True):
+class ChainParts(Struct, frozen=True, kw_only=True):
     """What a cached chain is made of."""
 
     retrieving: Retrieving
@@ -50,7 +50,7 @@ class Parts(Struct, frozen=True, kw_only=True):
 class Serving:
     """One chain in front of one cache; safe for threads and tasks."""
 
-    def __init__(self, core: Core, parts: Parts) -> None:
+    def __init__(self, core: Core, parts: ChainParts) -> None:
         self.front = Front(core, kind="langchain.chain")
         self._parts = parts
 
@@ -141,28 +141,34 @@ class Serving:
 
     def _made(self, turn: Turn, outcome: Outcome) -> Flow[Made[Output]]:
         making = yield from self._make(turn)
-        answer = self._stored_form(making) if self._knows_evidence(turn) else None
+        self._note_evidence(turn)
+        answer = self._stored_form(making) if self._may_be_kept(turn) else None
         given = output(turn.inputs, making.result, fields(outcome))
         return Made(output=given, answer=answer, evidence=turn.evidence)
 
-    def _knows_evidence(self, turn: Turn) -> bool:
-        """Note what the answer was made from; where that is unknown it must not be stored.
-
-        No change of a document could ever be seen to touch it. An app without documents has none.
-        """
+    def _note_evidence(self, turn: Turn) -> None:
+        """Note what the answer was made from, unless that is unknown; without a retriever it is."""
         if turn.evidence is not None or not self._parts.retrieving.retrieves:
-            return True
+            return
         try:
             turn.evidence = evidence_of(turn.documents or (), corpus=self._parts.validity.corpus)
         except CanonicalError:
-            self.front.core.counters.event("adapter.evidence_unknown")
-        except Exception as error:  # noqa: BLE001 - counted; the answer is given, but not stored
+            return  # metadata that is no JSON; `_may_be_kept` counts it
+        except Exception as error:  # noqa: BLE001 - counted; the answer is given all the same
             self.front.failed("evidence", error)
-        return turn.evidence is not None
+
+    def _may_be_kept(self, turn: Turn) -> bool:
+        if turn.evidence is not None or not self._parts.validity.needs_evidence:
+            return True
+        self.front.core.counters.event("adapter.evidence_unknown")
+        return False
 
     def _stored_form(self, making: Making) -> Answer | None:
         try:
             return answer_of(making)
+        except CanonicalError:
+            self.front.core.counters.event("adapter.not_storable")
+            return None
         except Exception as error:  # noqa: BLE001 - counted; the answer is given, but not stored
             self.front.failed("not_storable", error)
             return None

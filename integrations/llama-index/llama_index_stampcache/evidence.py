@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from llama_index.core.schema import BaseNode, ImageNode, MetadataMode, Node, NodeWithScore
 
 from stampcache import Evidence
-from stampcache.adapters import CanonicalError
+from stampcache.adapters import CanonicalError, named_source
 
 
 def evidence_of(
@@ -14,6 +14,8 @@ def evidence_of(
     """Return one piece of evidence per node, in rank order.
 
     The digest is taken over the text that the model sees; node and document ids never enter it.
+    Its source is what the node's metadata calls so (`stampcache.adapters.SOURCE_NAMES`), which is a
+    name that a user knows; else the id of its document.
 
     Args:
         nodes: what was retrieved.
@@ -36,7 +38,7 @@ def _evidence(one: NodeWithScore, rank: int, corpus: str, mode: MetadataMode) ->
     other = {} if mode is MetadataMode.LLM else {"content": node.get_content(metadata_mode=mode)}
     return Evidence(
         corpus=corpus,
-        source=node.ref_doc_id or "",
+        source=named_source(node.metadata) or node.ref_doc_id or "",
         chunk=node.node_id,
         text=shown,
         metadata=other,

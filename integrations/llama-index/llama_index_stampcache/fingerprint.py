@@ -9,8 +9,8 @@ from msgspec import Struct
 
 from llama_index_stampcache.describing import Describer, Position
 from llama_index_stampcache.inner import Inner
-from stampcache import Settings, Stamps, canonical
-from stampcache.adapters import CanonicalError, Validity
+from stampcache import Settings, Stamps
+from stampcache.adapters import CanonicalError, Validity, seen_stamp
 
 
 class _Digested(Struct, frozen=True):
@@ -84,8 +84,8 @@ class Fingerprint:
         stamp would stand for that of the cache.
         """
         return Stamps(
-            prompt="" if self._known.prompt else _stamp(self._prompts()),
-            index="" if self._known.index else _stamp(self._index()),
+            prompt="" if self._known.prompt else seen_stamp(self._prompts()),
+            index="" if self._known.index else seen_stamp(self._index()),
         )
 
     def _prompts(self) -> dict[str, object]:
@@ -113,10 +113,3 @@ class Fingerprint:
         return Position(
             where=type(self._inner.engine).__name__, opaque_ok=opaque_ok, functions_ok=opaque_ok
         )
-
-
-def _stamp(seen: dict[str, object]) -> str:
-    """Return the digest of what was seen as a stamp; empty, that is unknown, for nothing."""
-    if not seen:
-        return ""
-    return f"seen:{canonical.digest([canonical.value(seen)], person=b'seen')}"

@@ -206,10 +206,13 @@ class Serving:
             return None if told is None else self._requests.evidence(told)
         except CanonicalError:
             return None
+        except Exception as error:  # noqa: BLE001 - counted; the answer is given all the same
+            self._front.failed("evidence", error)
+            return None
 
     def _unfit(self, draft: Payload | None, evidence: tuple[Evidence, ...] | None) -> str:
         """Return the event for an answer that is not offered to the cache; empty for any other."""
-        if evidence is None and self._validity.grounding == "version":
+        if evidence is None and self._validity.needs_evidence:
             return "adapter.evidence_unknown"  # no change could be told to concern it
         return "adapter.not_storable" if draft is None else ""
 

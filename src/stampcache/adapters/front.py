@@ -15,14 +15,15 @@ from msgspec.structs import replace
 from stampcache import drivers, flows
 from stampcache.adapters.reporting import CacheFields, fields, shared_fields, stale_fields
 from stampcache.core import Core
-from stampcache.effects import Flow, Step, answered
+from stampcache.effects import Flow, answered
 from stampcache.errors import CodecError, ScopeError
 from stampcache.explain import Explanation
 from stampcache.flows import Ask
 from stampcache.intake import flight_key
 from stampcache.model import Answer, Evidence, Reason
-from stampcache.outcome import AsOf, Hit, Miss, Outcome, Stale, Update, is_late
+from stampcache.outcome import Hit, Miss, Outcome, Stale, Update, is_late
 from stampcache.request import Request
+from stampcache.sharing import Driven, Landed
 
 Done = TypeVar("Done")
 Result = TypeVar("Result")
@@ -55,7 +56,6 @@ class _Shared(Struct, frozen=True):
     outcome: Outcome
     answer: Answer | None
     made: bool
-    as_of: AsOf
 
 
 class Front:
@@ -64,6 +64,7 @@ class Front:
     def __init__(self, core: Core, *, kind: str) -> None:
         self.core = core
         self._kind = kind
+        self._driven = Driven(core.ports, core.async_ports)
 
     def run(self, flow: Flow[Done]) -> Done:
         """Drive a flow to its end on the calling thread."""
@@ -105,33 +106,33 @@ class Front:
                 raises `CodecError` where that cannot be read.
             make: makes the answer after a lookup that found none. Its failure is the caller's.
         """
-        own: list[Output] = []  # what this very caller was given
-        since = yield from self.core.sequence()
+        given: list[Output] = []  # to this very caller
 
-        def look_or_make() -> Flow[_Shared]:
+        def look_or_make(since: int | None) -> Flow[Landed[_Shared]]:
             found = yield from self.look(ask, recheck=recheck, read=read)
             if isinstance(found, Found):
-                own.append(found.output)
-                return _Shared(found.outcome, found.outcome.answer, made=False, as_of=AsOf(since))
+                given.append(found.output)
+                return Landed(_Shared(found.outcome, found.outcome.answer, made=False), since)
             made = yield from make(found)
-            own.append(made.output)
+            given.append(made.output)
             sequence = yield from self.core.sequence()
-            done: object = None
-            if made.answer is not None:
-                done = yield from self.update(
-                    ask.request, made.answer, outcome=found, evidence=made.evidence
-                )
-            as_of = AsOf(sequence, late=is_late(done))
-            return _Shared(found, made.answer, made=True, as_of=as_of)
+            late = yield from self._kept(ask.request, made, found)
+            return Landed(_Shared(found, made.answer, made=True), since if late else sequence)
 
-        shared = yield from self._shared(ask, look_or_make)
-        while not own and not shared.as_of.holds_for(since):
-            shared = yield from self._shared(ask, look_or_make)
-        if not own:
-            own += self._copied(shared, read)
-        if not own:
-            yield from look_or_make()
-        return own[-1]
+        key = (self._kind, *flight_key(ask))
+        shared = yield from self.core.together(key, look_or_make, self._driven)
+        if not given:
+            given += self._copied(shared.value, read)
+        if not given:
+            yield from look_or_make(None)
+        return given[-1]
+
+    def _kept(self, request: Request, made: Made[Output], outcome: Outcome) -> Flow[bool]:
+        """Store what was made, if it has a stored form; tell whether it came too late."""
+        if made.answer is None:
+            return False
+        done = yield from self.update(request, made.answer, outcome=outcome, evidence=made.evidence)
+        return is_late(done)
 
     def look(
         self, ask: Ask, *, read: Read[Output], recheck: Recheck | None = None
@@ -170,14 +171,6 @@ class Front:
             return stale_fields(shared.outcome)
         assert shared.answer is not None
         return shared_fields(shared.outcome, shared.answer)
-
-    def _shared(self, ask: Ask, lead: Callable[[], Flow[Done]]) -> Step[Done]:
-        """Run a flow once for all that ask the same meanwhile; its failure is shared too."""
-        key, flights = (self._kind, *flight_key(ask)), self.core.flights
-        return Step(
-            sync=lambda: flights.run(key, lambda: self.run(lead())),
-            aio=lambda: flights.arun(key, lambda: self.arun(lead())),
-        )
 
     def _lookup(self, ask: Ask, recheck: Recheck | None) -> Flow[Outcome]:
         looking = self._guarded(lambda: answered(self.core.lookup_now(ask), recheck), "lookup")

@@ -4,7 +4,9 @@ from pathlib import Path
 from typing import Literal, TypeAlias
 
 from msgspec import Struct
+from msgspec.structs import replace
 
+from stampcache import canonical
 from stampcache.core import Core
 from stampcache.errors import ConfigError
 from stampcache.manifest import Manifest, as_manifest, refuse_mixture
@@ -38,6 +40,14 @@ class Validity(Struct, frozen=True, kw_only=True):
         return self.grounding == "recheck"
 
     @property
+    def needs_evidence(self) -> bool:
+        """Whether an answer is kept only if it is known what it was made from.
+
+        Else no change could be told to concern it. Under ``"none"`` time alone ends it anyway.
+        """
+        return self.grounding != "none"
+
+    @property
     def whole_corpus(self) -> bool:
         """Whether any write to the corpus makes an answer stale."""
         return self.grounding == "version" and self.version_of == "corpus"
@@ -49,7 +59,7 @@ def checked(
     """Return what a wrapper in front of this cache runs with.
 
     Args:
-        core: of the cache.
+        core: of the cache, whose own corpus stands for one that nobody names.
         given: what the user says.
         manifest: of the index, or the path of its file.
         has_index: whether the wrapper retrieves from one.
@@ -58,40 +68,55 @@ def checked(
         ConfigError: a word is none of ours; versions contradict each other; or nothing at hit time would
             notice another index, and its version is unknown.
     """
+    _check_words(core, given, has_index=has_index)
+    here, made = core.intake.stamps, as_manifest(manifest)
+    told = given if made is None else _told_by(made, given, here)
+    refuse_mixture("tokenizer", made=told.stamps.tokenizer, where="the index", runs=here.tokenizer)
+    if not has_index:
+        return told
+    _check_index_is_known(told, here)
+    return replace(told, corpus=told.corpus or core.intake.terms.corpus)
+
+
+def _check_words(core: Core, given: Validity, *, has_index: bool) -> None:
     if given.grounding not in GROUNDINGS:
         names = ", ".join(repr(name) for name in GROUNDINGS)
         raise ConfigError(f"grounding= is {given.grounding!r}; there are {names}.")
     if given.version_of not in _VERSIONS_OF:
         raise ConfigError(f'version_of= is {given.version_of!r}; give "sources" or "corpus".')
-    if not has_index and given.grounding != "none":
-        raise ConfigError(
-            f'Without a retriever there is nothing to {_verb(given)}; give grounding="none".'
-        )
+    if not has_index and given.needs_evidence:
+        what = "recheck" if given.rechecked else "compare versions of"
+        raise ConfigError(f'Without a retriever there is nothing to {what}; give grounding="none".')
     core.parts.terms.rules.lifetime(given.kind)
-    corpus, stamps = given.corpus, given.stamps
-    made = as_manifest(manifest)
-    if made is not None:
-        refuse_mixture("corpus", made=made.corpus, where="the manifest", runs=corpus)
-        corpus, stamps = made.corpus, made.checked(stamps)
-    here = core.intake.stamps
-    refuse_mixture("tokenizer", made=stamps.tokenizer, where="the index", runs=here.tokenizer)
-    known = stamps.index or here.index or given.version
-    if has_index and not given.rechecked and not known:
-        raise ConfigError(
-            f'With grounding="{given.grounding}" nothing at hit time notices another index, so its'
-            " version must be known: give stamps=Stamps(index=...), or manifest= with the file that"
-            " ingestion wrote (stampcache.Manifest)."
-        )
-    return Validity(
-        grounding=given.grounding,
-        version_of=given.version_of,
-        corpus=corpus,
-        kind=given.kind,
-        allow_stale=given.allow_stale,
-        stamps=stamps,
-        version=given.version,
+
+
+def _told_by(made: Manifest, given: Validity, here: Stamps) -> Validity:
+    """Return what is given and what the manifest adds, where they agree, and the cache with them."""
+    refuse_mixture("corpus", made=made.corpus, where="the manifest", runs=given.corpus)
+    refuse_mixture("index", made=made.index, where="the manifest", runs=here.index)
+    return replace(given, corpus=made.corpus, stamps=made.checked(given.stamps))
+
+
+def _check_index_is_known(told: Validity, here: Stamps) -> None:
+    if told.rechecked or told.stamps.index or here.index or told.version:
+        return
+    raise ConfigError(
+        f'With grounding="{told.grounding}" nothing at hit time notices another index, so its'
+        " version must be known: give stamps=Stamps(index=...), or manifest= with the file that"
+        " ingestion wrote (stampcache.Manifest)."
     )
 
 
-def _verb(given: Validity) -> str:
-    return "recheck" if given.grounding == "recheck" else "compare versions of"
+def seen_stamp(described: object) -> str:
+    """Return a stamp for what no user gave a version: the digest of what an adapter sees of it.
+
+    Args:
+        described: plain data; empty where nothing is seen, whose stamp is unknown, too.
+
+    Raises:
+        CanonicalError: it has no canonical form.
+    """
+    if not described:
+        return ""
+    digest = canonical.digest([canonical.value(described)], person=b"seen")
+    return f"seen:{digest.removeprefix(canonical.FORMAT)}"

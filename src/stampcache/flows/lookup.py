@@ -6,6 +6,7 @@ checks from cheap to dear. What is returned is a `Hit`, a `Stale` or a `Miss` wi
 """
 
 from collections.abc import Callable, Iterator
+from typing import Any
 
 from msgspec import Struct
 
@@ -43,7 +44,7 @@ from stampcache.model import (
     Reason,
     Scope,
 )
-from stampcache.outcome import Check, Hit, Miss, Outcome, Stale
+from stampcache.outcome import Check, Hit, Miss, NoHit, Outcome, Stale
 from stampcache.ports import Embedded
 from stampcache.request import Request
 
@@ -53,6 +54,7 @@ _EXACT_TRACE = (Check("exact key", True, "same tokens, still valid"),)
 class Ask(Struct, frozen=True, kw_only=True):
     """One lookup. ``record`` is off for `explain`: then the entry is not counted as used.
 
+    ``embedder`` is the stamp in the Partition, ``revision`` that by which the model answered last.
     With ``allow_stale`` a stale entry of this very question is enough: no other one is looked for.
     """
 
@@ -64,6 +66,7 @@ class Ask(Struct, frozen=True, kw_only=True):
     can_retrieve: bool = False
     verifier_threshold: float | None = None
     profile_stored: Callable[[str, str], Profile] = profile_entry
+    embedder: str = ""
     revision: str = ""
     record: bool = True
     allow_stale: bool = False
@@ -85,31 +88,24 @@ class _Seen:
 
     def outcome(self, ask: Ask) -> Stale | Miss:
         """Return what the caller gets when nothing could be served."""
-        vector = self.embedded.vector if self.embedded else None
-        norm = self.embedded.norm if self.embedded else ""
-        reason, detail, trace = self.finding.reason, self.finding.detail, tuple(self.checks)
-        if self.stale is not None:
-            return Stale(
-                reason=reason,
-                entry=self.stale,
-                detail=detail,
-                identity=ask.identity,
-                scope=ask.scope,
-                vector=vector,
-                norm=norm,
-                fence=self.fence,
-                trace=trace,
-            )
-        return Miss(
-            reason=reason,
-            detail=detail,
+        embedded = self.embedded
+        miss = Miss(
+            reason=self.finding.reason,
+            detail=self.finding.detail,
             identity=ask.identity,
             scope=ask.scope,
-            vector=vector,
-            norm=norm,
+            settings=ask.request.runs.digest,
+            vector=embedded.vector if embedded else None,
+            norm=embedded.norm if embedded else "",
+            embedder=embedded.embedder if embedded else "",
             fence=self.fence,
-            trace=trace,
+            trace=tuple(self.checks),
         )
+        return miss if self.stale is None else Stale(entry=self.stale, **_shared(miss))
+
+
+def _shared(miss: Miss) -> dict[str, Any]:
+    return {name: getattr(miss, name) for name in NoHit.__struct_fields__}
 
 
 def _said(finding: Objection) -> str:
@@ -186,6 +182,7 @@ def _unavailable(ask: Ask, reason: Reason, error: StampCacheError) -> Flow[Miss]
         detail=str(error),
         identity=ask.identity,
         scope=ask.scope,
+        settings=ask.request.runs.digest,
         trace=(check,),
     )
 
@@ -196,7 +193,7 @@ def _by_meaning(ask: Ask, seen: _Seen) -> Flow[Outcome]:
         seen.fence = yield from Fence()
         if gate is None:
             embedded = yield from Embed(ask.request.question)
-            gate = yield from _betrayed(seen.stale, embedded)
+            gate = yield from _betrayed(ask, seen.stale, embedded)
         if gate is None:
             seen.embedded = embedded
             candidates = yield from Nearest(
@@ -221,11 +218,17 @@ def _by_meaning(ask: Ask, seen: _Seen) -> Flow[Outcome]:
     return (yield from _choose(ask, seen, others))
 
 
-def _betrayed(stale: Entry | None, embedded: Embedded) -> Flow[Objection | None]:
-    """Say that the embedder has changed under its name, if the norm of this question tells so."""
+def _betrayed(ask: Ask, stale: Entry | None, embedded: Embedded) -> Flow[Objection | None]:
+    """Say that the embedder is not the one that made the vectors of this Partition.
+
+    It may have been found out meanwhile, or the norm of this very question tells so now.
+    """
+    if embedded.embedder != ask.embedder:
+        return Objection(Reason.EMBEDDER_CHANGED, f"it is {embedded.embedder} by now")
     if stale is None or not signature.norm_moved(stale.signature.norm, embedded.norm):
         return None
-    yield from Suspect()
+    if not (yield from Suspect()):
+        return None
     norms = f"its norm was {stale.signature.norm} and is {embedded.norm}"
     return Objection(Reason.EMBEDDER_CHANGED, f"{norms} for the same text")
 

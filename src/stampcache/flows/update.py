@@ -42,6 +42,8 @@ class Fill(Struct, frozen=True, kw_only=True):
     rules: Rules
     now: float
     outcome: Stale | Miss | None
+    embedder: str = ""
+    corpus: str = ""
 
 
 def update(fill: Fill) -> Flow[Update]:
@@ -84,10 +86,13 @@ def _vector(fill: Fill) -> Flow[Embedded | None]:
     if decide.semantic_gate(fill.request, fill.rules) is not None:
         return None
     if fill.outcome is not None:
-        carried = fill.outcome.vector
-        return None if carried is None else Embedded(carried, fill.outcome.norm)
+        before = fill.outcome
+        if before.vector is None or before.embedder != fill.embedder:  # of another generation
+            return None
+        return Embedded(before.vector, before.norm, before.embedder)
     try:
-        return (yield from Embed(fill.request.question))
+        embedded = yield from Embed(fill.request.question)
+        return embedded if embedded.embedder == fill.embedder else None
     except EmbedderError as error:
         if fill.rules.strict and not isinstance(error, WindowError):
             raise
@@ -115,6 +120,6 @@ def _entry(fill: Fill, embedded: Embedded | None) -> Entry:
         created_at=fill.now,
         expires_at=ttl.expiry(fill.now, lifetime.ttl_s, fill.entry_id),
         kind=fill.request.kind,
-        corpus=settings.corpus,
+        corpus=fill.corpus,
         whole_corpus=settings.whole_corpus,
     )

@@ -1,17 +1,31 @@
 """The async face of a sync store: inline where nothing blocks, in threads where something may."""
 
 import asyncio
-from collections.abc import Sequence
-from typing import Protocol
+import threading
+from collections.abc import Callable, Sequence
+from typing import ParamSpec, Protocol, TypeVar
 
 from stampcache.model import Candidate, Entry, Selector, Vector
 from stampcache.ports import Receipt, Store
 
+P = ParamSpec("P")
+T = TypeVar("T")
+
+
+class LockedStore(Store, Protocol):
+    """A store in memory whose verbs take microseconds once they have its lock."""
+
+    lock: threading.RLock
+    """Reentrant. What never waits for it: ``fetch``, ``touch`` and ``sequence``."""
+
 
 class InlineStore:
-    """Calls the store in place, as its verbs take microseconds; in a thread what grows with its size."""
+    """Calls the store in place, as its verbs take microseconds; in a thread what grows with its size.
 
-    def __init__(self, store: Store) -> None:
+    Such a thread holds the store's lock for long, so what needs the lock then waits in a thread too.
+    """
+
+    def __init__(self, store: LockedStore) -> None:
         self._store = store
 
     async def fetch(self, partition: str, key: str) -> Entry | None:
@@ -28,11 +42,11 @@ class InlineStore:
 
     async def put(self, entry: Entry, vector: Vector | None, fence: int) -> Receipt:
         """See `Store.put`."""
-        return self._store.put(entry, vector, fence)
+        return await self._locked(self._store.put, entry, vector, fence)
 
     async def fenced(self, entry: Entry, fence: int) -> str:
         """See `Store.fenced`."""
-        return self._store.fenced(entry, fence)
+        return await self._locked(self._store.fenced, entry, fence)
 
     async def touch(self, entry: Entry, asked: str) -> None:
         """See `Store.touch`."""
@@ -40,15 +54,15 @@ class InlineStore:
 
     async def renew(self, entry: Entry, expires_at: float) -> None:
         """See `Store.renew`."""
-        self._store.renew(entry, expires_at)
+        await self._locked(self._store.renew, entry, expires_at)
 
     async def remove(self, entry: Entry) -> bool:
         """See `Store.remove`."""
-        return self._store.remove(entry)
+        return await self._locked(self._store.remove, entry)
 
     async def report_bad(self, entry_id: str) -> bool:
         """See `Store.report_bad`."""
-        return self._store.report_bad(entry_id)
+        return await self._locked(self._store.report_bad, entry_id)
 
     async def invalidate(self, selector: Selector) -> int:
         """See `Store.invalidate`."""
@@ -65,6 +79,15 @@ class InlineStore:
     async def sequence(self) -> int:
         """See `Store.sequence`."""
         return self._store.sequence()
+
+    async def _locked(self, verb: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+        """Call at once if nobody holds the lock, which is then held: nobody can come in between."""
+        if not self._store.lock.acquire(blocking=False):
+            return await asyncio.to_thread(verb, *args, **kwargs)
+        try:
+            return verb(*args, **kwargs)
+        finally:
+            self._store.lock.release()
 
 
 class PeekingStore(Store, Protocol):

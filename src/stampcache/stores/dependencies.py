@@ -8,8 +8,8 @@ from collections.abc import Iterator, Mapping
 from typing import TypeVar
 
 from stampcache.model import Entry, Selector
+from stampcache.stores.pending_uses import Place
 from stampcache.stores.selection import names_document
-from stampcache.stores.uses import Place
 
 Value = TypeVar("Value")
 _Places = set[Place]

@@ -18,8 +18,8 @@ from stampcache.model import Candidate, Entry, Selector, Vector
 from stampcache.ports import AsyncStore, Receipt, StoreStats
 from stampcache.stores.aio import InlineStore
 from stampcache.stores.dependencies import DependencyIndex
+from stampcache.stores.pending_uses import Place, Serving, Uses
 from stampcache.stores.selection import FORGOTTEN, refused, touches, unmarked
-from stampcache.stores.uses import Place, Serving, Uses
 from stampcache.ttl import expired
 
 CAPACITY = 100_000
@@ -33,7 +33,7 @@ class _Change(Struct, frozen=True):
 
 
 class MemoryStore:
-    """Entries in dictionaries behind one lock.
+    """Entries in dictionaries behind one lock, which is reentrant: its holder may call any verb.
 
     At capacity those give way that have been invalidated for longest, then the least recently used.
     """
@@ -41,7 +41,7 @@ class MemoryStore:
     def __init__(self, *, capacity: int = CAPACITY) -> None:
         self.url = "memory://"
         self._capacity = capacity
-        self._lock = threading.Lock()
+        self.lock = threading.RLock()
         self._entries: dict[Place, Entry] = {}
         self._by_id: dict[str, Place] = {}
         self._indexes: dict[str, FlatIndex] = {}
@@ -103,14 +103,17 @@ class MemoryStore:
             return self._fenced(entry, fence)
 
     def touch(self, entry: Entry, asked: str) -> None:
-        """See `Store.touch`."""
+        """See `Store.touch`. It waits for nobody: while the lock is held, uses stay noted."""
         place = entry.place
-        full = self._uses.add(place)
-        if full or asked != place[1]:
-            with self._lock:
+        due = self._uses.add(place)
+        if asked != place[1]:
+            self._uses.serve((entry.id, *place, asked))
+            due = True
+        if due and self.lock.acquire(blocking=False):
+            try:
                 self._apply_uses()
-                if asked != place[1]:
-                    self._servings.append((entry.id, *place, asked))
+            finally:
+                self.lock.release()
 
     def renew(self, entry: Entry, expires_at: float) -> None:
         """See `Store.renew`."""
@@ -170,17 +173,17 @@ class MemoryStore:
 
     def claim(self, name: str, value: str) -> str:
         """See `Store.claim`."""
-        with self._lock:
+        with self.lock:
             return self._facts.setdefault(name, value)
 
     def tally(self, counts: Mapping[str, int]) -> None:
         """See `Store.tally`."""
-        with self._lock:
+        with self.lock:
             self._tallies.update(counts)
 
     def tallies(self) -> Mapping[str, int]:
         """See `Store.tallies`."""
-        with self._lock:
+        with self.lock:
             return dict(self._tallies)
 
     def stats(self, scope: str | None = None) -> StoreStats:
@@ -244,10 +247,10 @@ class MemoryStore:
                 self._recency.use(place)
                 self._hits[place] += hits
 
-    def _open(self) -> threading.Lock:
+    def _open(self) -> threading.RLock:
         if self._closed:
             raise StoreError("The memory store is closed; open the cache again.")
-        return self._lock
+        return self.lock
 
     def _keep(self, entry: Entry, vector: Vector | None) -> None:
         partition, key = entry.place

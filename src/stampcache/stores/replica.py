@@ -12,7 +12,7 @@ from msgspec import Struct
 from stampcache.eviction import Lru
 from stampcache.indexes.flat import FlatIndex
 from stampcache.model import Entry
-from stampcache.stores.uses import Place
+from stampcache.stores.pending_uses import Place
 
 
 class Kept(Struct, frozen=True, gc=False):

@@ -16,10 +16,10 @@ from stampcache.ports import AsyncStore, Receipt, StoreStats
 from stampcache.stores import codec, sqlite_text
 from stampcache.stores import sqlite_writes as writes
 from stampcache.stores.aio import ThreadedStore
+from stampcache.stores.pending_uses import Pending, Serving, Uses
 from stampcache.stores.selection import unmarked
 from stampcache.stores.sqlite_file import SqliteFile, translated
 from stampcache.stores.sqlite_replica import SqliteReplica
-from stampcache.stores.uses import Pending, Serving, Uses
 
 CAPACITY = 100_000
 NEAR_CAPACITY = 100_000
@@ -112,8 +112,8 @@ class SqliteStore:
     def fenced(self, entry: Entry, fence: int) -> str:
         """See `Store.fenced`."""
         self._same_process()
-        with self._file.reading, translated():
-            return writes.fenced(self._file.reader, entry, fence)
+        with self._file.reading, translated(), self._file.snapshot() as reader:
+            return writes.fenced(reader, entry, fence)
 
     def touch(self, entry: Entry, asked: str) -> None:
         """See `Store.touch`. Uses are written with the next `put`; a semantic serving at once."""
@@ -133,13 +133,20 @@ class SqliteStore:
         self._uses.written(written)
 
     def _note_serving(self, serving: Serving) -> None:
-        """Let other processes know at once to whom an entry was served, but wait for nobody."""
+        """Let other processes know at once to whom an entry was served, but wait for nobody.
+
+        While a thread of this process or another process writes, it is kept for the next `put`.
+        """
         self._same_process()
-        try:
-            with self._file.writing:
-                self._file.noting.execute(sqlite_text.SERVED, serving)
-        except sqlite3.OperationalError:  # another process is writing: it goes with the next put
+        if not self._file.writing.acquire(blocking=False):
             self._uses.serve(serving)
+            return
+        try:
+            self._file.noting.execute(sqlite_text.SERVED, serving)
+        except sqlite3.OperationalError:  # another process is writing
+            self._uses.serve(serving)
+        finally:
+            self._file.writing.release()
 
     def _write_uses(self, writer: sqlite3.Connection) -> Pending:
         pending = self._uses.pending()

@@ -86,6 +86,19 @@ class SqliteFile:
                     self.writer.execute("ROLLBACK")
                 raise
 
+    @contextmanager
+    def snapshot(self) -> Iterator[sqlite3.Connection]:
+        """Yield the reading connection, whose reads all see one and the same commit.
+
+        The caller holds ``reading``. Without this, each statement sees the last commit before it.
+        """
+        try:
+            self.reader.execute("BEGIN")
+            yield self.reader
+        finally:
+            if self.reader.in_transaction:  # nothing was written, so this only ends the reading
+                self.reader.execute("ROLLBACK")
+
     def close(self) -> None:
         """Close all connections; closing twice does nothing."""
         if not self._closed:

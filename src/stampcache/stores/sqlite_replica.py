@@ -13,9 +13,9 @@ from stampcache.errors import CodecError
 from stampcache.indexes.flat import FlatIndex
 from stampcache.model import Candidate, Entry, Vector
 from stampcache.stores import codec, sqlite_text
+from stampcache.stores.pending_uses import Place
 from stampcache.stores.replica import LoadedIndexes, NearCache
 from stampcache.stores.sqlite_file import SqliteFile, store_error, translated
-from stampcache.stores.uses import Place
 from stampcache.ttl import expired
 
 
@@ -116,16 +116,21 @@ class SqliteReplica:
         return int(sequence)
 
     def _follow(self, version: int) -> None:
-        """Take over all commits up to one that was not seen yet."""
-        reader = self._file.reader
-        (floor,) = reader.execute(sqlite_text.LOG_FLOOR).fetchone()
-        if self._applied < floor:
-            self.flush()
-            self._applied = self._last_sequence()
-        for sequence, partition, key in reader.execute(sqlite_text.LOG_SINCE, (self._applied,)):
-            if partition is not None:
-                self._apply((partition, key), sequence)
-            self._applied = sequence
+        """Take over all commits up to one that was not seen yet.
+
+        The floor and the log are read as of one commit: rows that another process trims between two
+        reads would be missed, and what they tell of would be served for ever.
+        """
+        with self._file.snapshot() as reader:
+            (floor,) = reader.execute(sqlite_text.LOG_FLOOR).fetchone()
+            if self._applied < floor:
+                self.flush()
+                self._applied = self._last_sequence()
+            rows = reader.execute(sqlite_text.LOG_SINCE, (self._applied,)).fetchall()
+            for sequence, partition, key in rows:
+                if partition is not None:
+                    self._apply((partition, key), sequence)
+                self._applied = sequence
         self._version = version
 
     def _apply(self, place: Place, sequence: int) -> None:

@@ -1,19 +1,19 @@
 """The tables of a SQLite store, and the numbered steps that bring a file of any older schema to them.
 
 All tables carry the prefix ``stampcache_``, so that the file may hold other tables: nothing here ever
-touches those. All steps that a file lacks are made in one transaction.
+touches those. All steps that a file lacks are made in one transaction. A step uses nothing of the store
+as it is now, so that it does for ever what it did when it was new.
 """
 
+import hashlib
 import sqlite3
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+import msgspec
 from msgspec import Struct
 
-from stampcache.errors import CodecError, ConfigError
-from stampcache.model import Entry
-from stampcache.stores import codec
-from stampcache.stores.sqlite_writes import depend
+from stampcache.errors import ConfigError
 
 _FIRST_TABLES = """
     CREATE TABLE stampcache_entries (
@@ -101,24 +101,50 @@ _MARKS_AND_DEPENDENCIES = """
 """
 
 
+class _Cited(Struct, frozen=True):
+    """What a body of schema 1 says of a piece of evidence; like all that a step uses, never changed."""
+
+    corpus: str = ""
+    source: str = ""
+    chunk: str = ""
+
+
+class _Body(Struct, frozen=True):
+    """What a body of schema 1 says that stands in columns and rows since."""
+
+    evidence: tuple[_Cited, ...] | None
+    expires_at: float | None
+
+
 def _copy_out_of_bodies(connection: sqlite3.Connection) -> None:
     """Give the entries of schema 1 what stands beside their bodies since: lifetime and dependencies."""
     ids = [row[0] for row in connection.execute("SELECT id FROM stampcache_entries").fetchall()]
     for row in ids:
-        entry = _readable(connection, row)
-        if entry is not None:
-            values = (entry.expires_at, row)
-            connection.execute("UPDATE stampcache_entries SET expires_at = ? WHERE id = ?", values)
-            depend(connection, row, entry)
+        body = _readable(connection, row)
+        if body is None:
+            continue
+        values = (body.expires_at, row)
+        connection.execute("UPDATE stampcache_entries SET expires_at = ? WHERE id = ?", values)
+        parts = set(body.evidence or ())
+        if body.evidence == ():  # what cites nothing depends on everything
+            parts.add(_Cited())
+        connection.executemany(
+            "INSERT INTO stampcache_dependencies (entry, corpus, source, chunk) VALUES (?, ?, ?, ?)",
+            [(row, part.corpus, part.source, part.chunk) for part in parts],
+        )
 
 
-def _readable(connection: sqlite3.Connection, row: int) -> Entry | None:
+def _readable(connection: sqlite3.Connection, row: int) -> _Body | None:
+    """Read a body of schema 1: four bytes of magic, eight of checksum, MessagePack."""
     query = "SELECT body FROM stampcache_entries WHERE id = ?"
-    (body,) = connection.execute(query, (row,)).fetchone()
-    try:
-        return codec.decode(body)
-    except CodecError:
+    (raw,) = connection.execute(query, (row,)).fetchone()
+    checksum = hashlib.blake2b(raw[12:], digest_size=8, person=b"entry").digest()
+    if raw[:12] != b"SCE\x01" + checksum:
         return None  # dropped and counted when its own question fetches it
+    try:
+        return msgspec.msgpack.decode(raw[12:], type=_Body)
+    except msgspec.MsgspecError:
+        return None  # as above
 
 
 class _Step(Struct, frozen=True):

@@ -16,7 +16,6 @@ VECTORS = (
 )
 BODY = "SELECT id, body FROM stampcache_entries WHERE partition = ? AND key = ?"
 BY_ID = "SELECT id, partition, key FROM stampcache_entries WHERE entry_id = ?"
-BY_PLACE = "SELECT id, partition, key FROM stampcache_entries WHERE partition = ? AND key = ?"
 BY_SCOPE = "SELECT id, partition, key FROM stampcache_entries WHERE scope = ?"
 HOLDING_ID = (
     "SELECT id, partition, key FROM stampcache_entries WHERE entry_id = ? AND invalidated = ''"

@@ -13,15 +13,18 @@ import numpy as np
 from stampcache.errors import CodecError
 from stampcache.model import Entry, Selector, Vector, stamp_values
 from stampcache.stores import codec, sqlite_text
+from stampcache.stores.pending_uses import Pending, Place
 from stampcache.stores.selection import FORGOTTEN, refused
-from stampcache.stores.uses import Pending, Place
 
 Row = tuple[int, str, str]
 """Row id, partition and key of an entry."""
 
 
 def fenced(writer: sqlite3.Connection, entry: Entry, fence: int) -> str:
-    """Return what refuses an entry whose making began at this sequence; empty where nothing does."""
+    """Return what refuses an entry whose making began at this sequence; empty where nothing does.
+
+    The connection is inside a transaction: floor and log must be those of one commit.
+    """
     (floor,) = writer.execute(sqlite_text.LOG_FLOOR).fetchone()
     if fence < floor:
         return FORGOTTEN

@@ -304,7 +304,7 @@ def test_what_cannot_be_stored_is_returned_all_the_same(opened: Cache, shelf: Sh
     for _ in range(2):
         assert app.ask()["thing"] is id
     assert thing
-    assert opened.stats(everything=True).counters["error.adapter.not_storable"] == 2
+    assert opened.stats(everything=True).counters["adapter.not_storable"] == 2
 
 
 def test_o6_the_callers_inputs_are_not_touched(app: App) -> None:

@@ -372,10 +372,10 @@ def test_sources_chunks_and_ranks() -> None:
         Document("a", id="1", metadata={"source": "s.md", "score": 0.5}),
         Document("b", id="2", metadata={"file_path": "p.md"}),
         Document("c", id="3"),
-        Document("d"),
+        Document("d", metadata={"source": "", "file_name": 4, "filename": "d.md", "url": "u"}),
     ]
     found = evidence_of(documents, corpus="handbook")
-    assert [each.source for each in found] == ["s.md", "p.md", "3", ""]
+    assert [each.source for each in found] == ["s.md", "p.md", "", "d.md"]
     assert [each.chunk for each in found] == ["1", "2", "3", ""]
     assert [each.rank for each in found] == [0, 1, 2, 3]
     assert (found[0].corpus, found[0].score) == ("handbook", 0.5)

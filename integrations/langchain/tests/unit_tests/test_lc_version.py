@@ -98,14 +98,30 @@ def test_f2_a_source_of_another_corpus_is_another_source(cache: Cache, shelf: Sh
     assert app.ask()["cache"]["hit"]
 
 
-def test_f2_a_document_without_names_may_be_any_of_its_corpus(cache: Cache) -> None:
+@pytest.mark.parametrize(
+    ("document_id", "metadata"),
+    [
+        (None, {}),
+        ("7", {}),
+        ("7", {"page": 3}),
+        ("7", {"filename": "leave.md"}),
+        (None, {"file_name": "leave.md"}),
+    ],
+)
+def test_f2_a_document_is_known_by_its_file_or_may_be_any_of_its_corpus(
+    cache: Cache, document_id: str | None, metadata: dict[str, object]
+) -> None:
     def retrieve(question: str) -> list[Document]:
-        return [Document("annual leave")]
+        return [Document("annual leave", id=document_id, metadata=dict(metadata))]
 
     app = versioned(cache, Shelf(), retriever=retrieve)
     app.ask()
-    assert cache.invalidate(corpus="handbook", source="whatever") == 1
+    assert cache.invalidate(corpus="another", source="leave.md") == 0
+    assert app.ask()["cache"]["hit"]
+    assert cache.invalidate(corpus="handbook", source="leave.md") == 1
     assert reported(app.ask())[2] == CHANGED
+    if document_id is not None:
+        assert cache.invalidate(chunk=document_id) == 1
 
 
 # -- answers that are made while a document changes ------------------------------------------------
@@ -181,6 +197,30 @@ def test_an_answer_whose_evidence_is_unknown_is_given_but_not_stored(
     stats = cache.stats(everything=True)
     assert stats.counters["adapter.evidence_unknown"] == 2
     assert stats.entries == 0
+
+
+@pytest.mark.parametrize(
+    ("metadata", "is_kept"), [({"weight": float("inf")}, True), ({"when": object()}, False)]
+)
+def test_under_none_unknown_evidence_keeps_no_answer_from_being_stored(
+    shelf: Shelf, metadata: dict[str, object], is_kept: bool
+) -> None:
+    shelf.put("leave", "annual leave", **metadata)
+    cache = stampcache.open_cache("memory://", ttl_s=3_600, clock=FakeClock(), strict=True)
+    app = App(cache, shelf, grounding="none", stamps=BUILT)
+    assert [app.ask()["cache"]["hit"] for _ in range(2)] == [False, is_kept]
+    assert cache.invalidate(source="leave") == 0  # nothing is known that it could depend on
+    assert app.ask()["cache"]["hit"] == is_kept
+    counters = cache.stats(everything=True).counters
+    assert "adapter.evidence_unknown" not in counters
+    assert ("adapter.not_storable" in counters) != is_kept  # its documents are no JSON
+
+
+def test_under_recheck_unknown_evidence_bypasses_the_cache(cache: Cache, shelf: Shelf) -> None:
+    shelf.put("leave", "annual leave", weight=float("inf"))
+    app = App(cache, shelf)
+    for _ in range(2):
+        assert reported(app.ask()) == (False, None, "evidence unknown")
 
 
 def test_a_semantic_hit_retrieves_nothing_and_ends_with_its_entry(shelf: Shelf) -> None:

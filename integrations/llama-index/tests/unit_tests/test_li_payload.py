@@ -183,6 +183,24 @@ def test_evidence_says_where_a_chunk_comes_from() -> None:
     assert (one.score, one.rank) == (0.5, 0)
 
 
+@pytest.mark.parametrize(
+    ("metadata", "source"),
+    [
+        ({"file_name": "leave.md", "file_path": "/handbook/leave.md"}, "/handbook/leave.md"),
+        ({"file_name": "leave.md"}, "leave.md"),
+        ({"url": "http://intranet/leave"}, "http://intranet/leave"),
+        ({"source": 7, "page": 3}, "0fc1"),
+    ],
+)
+def test_a_source_is_what_the_metadata_calls_so_else_the_document(
+    metadata: dict[str, Any], source: str
+) -> None:
+    document = {NodeRelationship.SOURCE: RelatedNodeInfo(node_id="0fc1")}
+    node = TextNode(text="thirty days", metadata=metadata, relationships=document)
+    (one,) = evidence_of([NodeWithScore(node=node)], corpus="handbook")
+    assert one.source == source
+
+
 def test_an_engine_of_media_is_not_cached(cache: Cache, corpus: Corpus, llm: DigestLLM) -> None:
     engine = CachedQueryEngine(corpus.engine(llm, top_k=1), cache=cache)
     picture = ImageNode(text="annual leave", image_url="http://example.com/a.png")

@@ -194,6 +194,19 @@ def test_a_node_without_a_document_depends_on_all_of_them(timed: Cache, llm: Dig
     assert timed.invalidate(corpus="handbook", source="anything") == 1
 
 
+def test_a_file_is_named_by_its_metadata_and_not_by_the_id_of_its_document(
+    timed: Cache, llm: DigestLLM
+) -> None:
+    named = told("thirty days", "0fc1")
+    named.node.metadata = {"file_name": "leave.md"}
+    engine = opaque(llm, timed, [named])
+    engine.query(QUESTION)
+    assert timed.invalidate(corpus="handbook", source="lunch.md") == 0
+    assert timed.invalidate(corpus="handbook", source="leave.md") == 1
+    assert reasons(engine, QUESTION) == [CHANGED]
+    assert timed.invalidate(corpus="handbook", chunk=named.node.node_id) == 1
+
+
 PICTURE = NodeWithScore(node=Node(image_resource=MediaResource(path=Path("/leave.png"))))
 UNKNOWN: dict[str, list[NodeWithScore] | None] = {
     "told nothing": None,
@@ -215,6 +228,14 @@ def test_an_answer_from_unknown_evidence_is_given_and_not_stored(
             assert str(response).startswith("answer ") and not report(response)["hit"]
         assert llm.calls == 2 and cache.stats().entries == 0
         assert cache.core.counters.of(None)["adapter.evidence_unknown"] == 2
+
+
+def test_under_none_an_answer_from_unknown_evidence_is_stored(llm: DigestLLM) -> None:
+    with open_cache("memory://", strict=True) as cache:
+        engine = opaque(llm, cache, [PICTURE], grounding="none")
+        assert reasons(engine, QUESTION, QUESTION) == ["not found", "hit"]
+        assert "adapter.evidence_unknown" not in cache.core.counters.of(None)
+        assert cache.invalidate(corpus="handbook", source="leave") == 1  # it may be any
 
 
 def test_none_trusts_time_and_still_takes_orders(
