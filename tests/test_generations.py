@@ -227,7 +227,7 @@ def test_a_vector_is_not_compared_with_those_of_another_generation() -> None:
         ask = cache.core.intake.ask(ASKED, can_retrieve=False)
         embedder._turn = 1
         assert cache.core._suspect()  # another thread found it out meanwhile
-        outcome = run(cache.core.lookup(ask), cache.core.ports)
+        outcome = run(cache.core.lookup_now(ask), cache.core.ports)
         assert outcome.reason is Reason.EMBEDDER_CHANGED
         assert "it is rotated#2 by now" in outcome.trace[-1].detail
         assert isinstance(outcome, Miss)

@@ -79,7 +79,7 @@ class Play:
 def lookup_of(cache: Cache, request: Request) -> Flow[Outcome]:
     ask = cache.core.intake.ask(request, can_retrieve=False)
     assert isinstance(ask, Ask)
-    return cache.core.lookup(ask)
+    return cache.core.lookup_now(ask)
 
 
 def stepped(cache: Cache, flow: Flow[Any]) -> Iterator[Any]:

@@ -16,7 +16,7 @@ from stampcache.effects import Flow, Step
 from stampcache.explain import Explanation
 from stampcache.face import Face
 from stampcache.model import Answer, Evidence, Scope, Stamps
-from stampcache.outcome import Outcome, Update
+from stampcache.outcome import Miss, Outcome, Update
 from stampcache.request import Request
 from stampcache.sharing import Driven
 from stampcache.telemetry import Stats
@@ -55,7 +55,9 @@ class Cache(Face):
         ask = self.core.intake.ask(
             request, can_retrieve=retrieve is not None, allow_stale=allow_stale
         )
-        return self._drive(self.core.lookup(ask), retrieve)
+        if isinstance(ask, Miss):
+            return self.core.counted(ask, ask)
+        return self.core.counted(ask, self._drive(flows.lookup(ask), retrieve))
 
     def update(
         self,
@@ -195,7 +197,9 @@ class AsyncCache(Face):
         ask = self.core.intake.ask(
             request, can_retrieve=retrieve is not None, allow_stale=allow_stale
         )
-        return await self._drive(self.core.lookup(ask), retrieve)
+        if isinstance(ask, Miss):
+            return self.core.counted(ask, ask)
+        return self.core.counted(ask, await self._drive(flows.lookup(ask), retrieve))
 
     async def update(
         self,

@@ -513,7 +513,7 @@ async def test_a_store_that_is_down_costs_the_hit_only(shelf: Shelf) -> None:
 def test_a_cache_that_breaks_in_any_way_costs_the_hit_only(
     app: App, opened: Cache, monkeypatch
 ) -> None:
-    for name in ("lookup", "update"):
+    for name in ("lookup_now", "update"):
         monkeypatch.setattr(Core, name, broken_flow)
     assert app.ask()["answer"]
     counted = opened.stats(everything=True).counters

@@ -572,7 +572,7 @@ async def test_a_store_that_is_down_costs_the_hit_only() -> None:
 
 def test_anything_unexpected_is_counted(cache: StampCache, monkeypatch) -> None:
     model = CountingChat(cache=cache)
-    monkeypatch.setattr(Core, "lookup", broken_flow)
+    monkeypatch.setattr(Core, "lookup_now", broken_flow)
     monkeypatch.setattr(Core, "update", broken_flow)
     model.invoke("hi")
     assert counters(cache)["error.adapter.lookup"] == 1

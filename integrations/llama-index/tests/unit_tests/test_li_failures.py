@@ -91,7 +91,7 @@ def test_a_failing_store_never_fails_a_query(
 BROKEN: dict[str, Callable[[Cache, pytest.MonkeyPatch], None]] = {
     "adapter.request": lambda cache, patch: patch.setattr(cache.core.intake, "ask", boom),
     "adapter.settings": lambda _, patch: patch.setattr(Fingerprint, "settings", boom),
-    "adapter.lookup": lambda _, patch: patch.setattr(Core, "lookup", boom_flow),
+    "adapter.lookup": lambda _, patch: patch.setattr(Core, "lookup_now", boom_flow),
     "adapter.update": lambda _, patch: patch.setattr(Core, "update", boom_flow),
     "adapter.draft": lambda cache, patch: patch.setattr(payload, "draft", boom),
 }
@@ -131,7 +131,7 @@ def test_a_strict_cache_raises(
 ) -> None:
     with open_cache("memory://", strict=True) as cache:
         engine = CachedQueryEngine(corpus.engine(llm), cache=cache)
-        monkeypatch.setattr(Core, "lookup", boom_flow)
+        monkeypatch.setattr(Core, "lookup_now", boom_flow)
         with pytest.raises(RuntimeError, match="bug"):
             engine.query(QUESTION)
 
