@@ -72,6 +72,13 @@ def test_d9_a_tokenizer_in_use_must_be_the_one_that_was_named() -> None:
     open_cache("memory://", tokenizer=Tokens(), manifest=replace(MADE, tokenizer="v2")).close()
 
 
+def test_d9_a_request_of_another_tokenizer_is_refused_by_name() -> None:
+    with open_cache("memory://", stamps=Stamps(tokenizer="v2")) as cache:
+        with pytest.raises(ConfigError, match="the request has 'v1', but here 'v2' is given"):
+            cache.lookup(Request(question="q", stamps=Stamps(tokenizer="v1")))
+        cache.lookup(Request(question="q", stamps=Stamps(tokenizer="v2")))
+
+
 def test_stamps_of_another_index_are_refused() -> None:
     with pytest.raises(ConfigError, match="A mixture of index versions"):
         open_cache("memory://", manifest=MADE, stamps=Stamps(index="other"))

@@ -16,8 +16,8 @@ from stampcache.decide import Rules
 from stampcache.embed import as_embedder, dimension_of
 from stampcache.embedding import QuestionEmbedder
 from stampcache.errors import ConfigError, EmbedderError
+from stampcache.identity import refuse_mixture
 from stampcache.intake import Tenants, Terms
-from stampcache.manifest import refuse_mixture
 from stampcache.model import Stamps
 from stampcache.ports import Clock, Embedder, Store, Tokenizer, Verifier
 from stampcache.tokens import as_tokenizer

@@ -11,7 +11,7 @@ import hashlib
 from msgspec import Struct
 
 from stampcache import canonical
-from stampcache.errors import CanonicalError
+from stampcache.errors import CanonicalError, ConfigError
 from stampcache.model import Identity, Scope, Stamps, stamp_values
 from stampcache.ports import Tokenizer
 from stampcache.request import Request, Settings
@@ -41,9 +41,13 @@ def realm(master: bytes, scope: Scope, settings: Settings, stamps: Stamps) -> Re
 
     Raises:
         CanonicalError: the settings have no canonical form.
+        ConfigError: they name another tokenizer than the cache has.
     """
     if settings.problem:
         raise CanonicalError(settings.problem)
+    refuse_mixture(
+        "tokenizer", made=settings.stamps.tokenizer, where="the request", runs=stamps.tokenizer
+    )
     secret = tenant_secret(master, scope.tenant)
     scope_parts = [canonical.encode(scope.tenant), canonical.encode(scope.namespace)]
     scope_parts.append(canonical.encode(scope.audience))
@@ -107,4 +111,17 @@ def _refuse_long(length: int, what: str) -> None:
         raise CanonicalError(
             f"The {what} has {length:,} characters; at most {MAX_TEXT_CHARS:,} are keyed. "
             "Ask the model without the cache, or shorten it."
+        )
+
+
+def refuse_mixture(what: str, *, made: str, where: str, runs: str) -> None:
+    """Refuse two versions of one thing, in words that name both; an unknown one is no mixture.
+
+    Raises:
+        ConfigError: both are known, and they differ.
+    """
+    if made and runs and made != runs:
+        raise ConfigError(
+            f"A mixture of {what} versions: {where} has {made!r}, but here {runs!r} is given."
+            " Ingest the documents anew, or run with the version that they were made with."
         )

@@ -14,6 +14,7 @@ from msgspec import Struct
 
 from stampcache import canonical
 from stampcache.errors import ConfigError
+from stampcache.identity import refuse_mixture
 from stampcache.model import Stamps
 
 _FORMAT = 1
@@ -98,19 +99,6 @@ class Manifest(Struct, frozen=True, kw_only=True):
         )
         refuse_mixture("index", made=self.index, where=f"corpus {self.corpus!r}", runs=stamps.index)
         return Stamps(tokenizer=self.tokenizer, index=self.index).over(stamps)
-
-
-def refuse_mixture(what: str, *, made: str, where: str, runs: str) -> None:
-    """Refuse two versions of one thing, in words that name both; an unknown one is no mixture.
-
-    Raises:
-        ConfigError: both are known, and they differ.
-    """
-    if made and runs and made != runs:
-        raise ConfigError(
-            f"A mixture of {what} versions: {where} has {made!r}, but here {runs!r} is given."
-            " Ingest the documents anew, or run with the version that they were made with."
-        )
 
 
 def as_manifest(given: Manifest | str | Path | None) -> Manifest | None:

@@ -8,7 +8,7 @@ import pytest
 from numpy.typing import NDArray
 from typer.testing import Result
 
-from stampcache import EmbedderError, Request, Stamps, open_cache
+from stampcache import Answer, EmbedderError, Evidence, Request, Stamps, open_cache
 from stampcache.ports import Embedder
 
 LEAVE = "How many days of leave do I have in 2024?"
@@ -126,3 +126,19 @@ def test_explain_asks_for_the_secret_that_only_the_application_has(
     assert "STAMPCACHE_SECRET" in run("explain", name, "q").stderr
     monkeypatch.setenv("STAMPCACHE_SECRET", secret)
     assert "Hit (exact" in run("explain", name, "q").stdout
+
+
+def test_explain_says_which_change_made_an_answer_stale(run: Run, tmp_path: Path) -> None:
+    name = f"sqlite:///{tmp_path}/stale.db"
+    with open_cache(name) as cache:
+        request = Request(question="q", corpus="handbook", kind="policy")
+        answer = Answer(text="30 days", revision="fp_a")
+        cache.update(request, answer, evidence=[Evidence(source="leave.md", text="t")])
+        cache.update(Request(question="r", kind="policy"), answer)
+        cache.invalidate(corpus="handbook", source="leave.md")
+    shown = run("explain", name, "q", "--corpus", "handbook").stdout
+    assert "Stale: what it was made from changed" in shown
+    assert "invalidated: source 'leave.md' of corpus 'handbook' changed" in shown
+    shown = run("explain", name, "r").stdout
+    for words in ("kind of data: policy", "served by: fp_a", "moved in its signature: nothing"):
+        assert words in shown

@@ -9,7 +9,8 @@ from msgspec.structs import replace
 from stampcache import canonical
 from stampcache.core import Core
 from stampcache.errors import ConfigError
-from stampcache.manifest import Manifest, as_manifest, refuse_mixture
+from stampcache.identity import refuse_mixture
+from stampcache.manifest import Manifest, as_manifest
 from stampcache.model import Stamps
 
 Grounding: TypeAlias = Literal["recheck", "version", "none"]

@@ -10,6 +10,7 @@ from stampcache.cache import Cache
 from stampcache.cli.explain_view import Neighbour, Surroundings, Twin, show
 from stampcache.cli.options import (
     Audience,
+    CorpusName,
     EmbedderName,
     Model,
     ModelEndpoint,
@@ -52,6 +53,7 @@ def explain(
     param: Params = None,
     system: System = "",
     endpoint: ModelEndpoint = "",
+    corpus: CorpusName = "",
     prompt: Prompt = None,
     stamp: StampTexts = None,
     embedder: EmbedderName = None,
@@ -69,6 +71,7 @@ def explain(
         params=params_from(param),
         system=system,
         endpoint=endpoint,
+        corpus=corpus,
         prompt=prompt,
         scope=scope_from(tenant, namespace, audience),
     )

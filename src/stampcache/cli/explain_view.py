@@ -76,6 +76,8 @@ def _tree(explanation: Explanation) -> Tree:
         entry = tree.add(f"entry {outcome.entry.id}")
         for name, value in _facts(outcome.entry):
             entry.add(f"{name}: {one_line(value)}")
+        moved = ", ".join(part.value for part in explanation.moved)
+        entry.add(f"moved in its signature: {moved or 'nothing that was compared'}")
     return tree
 
 
@@ -92,6 +94,12 @@ def _facts(entry: Entry) -> Iterator[tuple[str, str]]:
     yield "answer", entry.answer.text
     yield "signature", str(entry.signature)
     yield "made", _instant(entry.created_at)
+    if entry.kind:
+        yield "kind of data", entry.kind
+    if entry.answer.revision:
+        yield "served by", entry.answer.revision
+    if entry.invalidated:
+        yield "invalidated", entry.invalidated
     yield "expires", "never" if entry.expires_at is None else _instant(entry.expires_at)
     yield "stamps", _versions(entry.stamps)
     if entry.evidence is None:

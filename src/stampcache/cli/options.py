@@ -48,6 +48,9 @@ Params: TypeAlias = Annotated[
     ),
 ]
 System: TypeAlias = Annotated[str, typer.Option(metavar="TEXT", help="The system prompt.")]
+CorpusName: TypeAlias = Annotated[
+    str, typer.Option("--corpus", metavar="NAME", help="The corpus that is asked, if it is named.")
+]
 ModelEndpoint: TypeAlias = Annotated[
     str, typer.Option(metavar="URL", help="The endpoint of the model.")
 ]

@@ -83,7 +83,7 @@ class _Seen:
         self.embedded: Embedded | None = None
 
     def reject(self, step: str, finding: Objection, entry: Entry | None = None) -> None:
-        """Record a failed check; the first candidate's finding is the one reported."""
+        """Record a failed check of an entry, or of the whole step."""
         self.checks.append(Check(step, False, _said(finding), entry.id if entry else ""))
 
     def outcome(self, ask: Ask) -> Stale | Miss:
@@ -144,7 +144,7 @@ def lookup(ask: Ask) -> Flow[Outcome]:
         seen.stale, seen.finding = entry, invalid
     seen.reject("exact key", seen.finding, entry)
     if ask.allow_stale and seen.stale is not None:
-        return (yield from _stale(ask, seen))
+        return (yield from _with_fence(ask, seen))
     return (yield from _by_meaning(ask, seen))
 
 
@@ -164,7 +164,8 @@ def _renewed(ask: Ask, entry: Entry) -> Flow[None]:
         yield from Renew(entry, until)
 
 
-def _stale(ask: Ask, seen: _Seen) -> Flow[Outcome]:
+def _with_fence(ask: Ask, seen: _Seen) -> Flow[Outcome]:
+    """Return the outcome at once, with the fence for an answer that is made all the same."""
     try:
         seen.fence = yield from Fence()
     except StoreError as error:
