@@ -27,6 +27,8 @@ SETTINGS = st.builds(
     system=NAMES,
     stamps=STAMPS,
     seam=st.sampled_from(Seam),
+    corpus=NAMES,
+    whole_corpus=st.booleans(),
 )
 
 
@@ -97,6 +99,8 @@ BASE = Settings(
         msgspec.structs.replace(BASE, seam=Seam.MODEL),
         msgspec.structs.replace(BASE, stamps=Stamps(index="i2")),
         msgspec.structs.replace(BASE, stamps=Stamps(model="i")),
+        msgspec.structs.replace(BASE, corpus="c"),
+        msgspec.structs.replace(BASE, whole_corpus=True),
     ],
 )
 def test_a6_every_setting_is_a_hard_boundary(other: Settings) -> None:
@@ -105,7 +109,7 @@ def test_a6_every_setting_is_a_hard_boundary(other: Settings) -> None:
 
 @given(SETTINGS, SETTINGS)
 def test_settings_share_a_partition_only_if_equal(one: Settings, other: Settings) -> None:
-    same = msgspec.structs.astuple(one)[:7] == msgspec.structs.astuple(other)[:7]
+    same = msgspec.structs.astuple(one)[:9] == msgspec.structs.astuple(other)[:9]
     if same:  # 0 == False for Python, not for JSON
         same = repr(one) == repr(other) or one.digest == other.digest
     assert (realm(settings=one).partition == realm(settings=other).partition) == same
