@@ -53,6 +53,7 @@ class Counters:
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._scopes: OrderedDict[str, Counter[str]] = OrderedDict()
+        self._latest: str | None = None  # the scope at the end of the order
         self._retired: Counter[str] = Counter()
         self._saved: Counter[str] = Counter()
         self._pid = getpid()
@@ -61,7 +62,8 @@ class Counters:
         """Count one lookup."""
         if isinstance(outcome, Hit):
             made = outcome.entry.answer
-            tokens, milliseconds = made.usage.total, int(made.latency_s * 1000)
+            usage, milliseconds = made.usage, int(made.latency_s * 1000)
+            tokens = (usage.input_tokens or 0) + (usage.output_tokens or 0)
             with self._lock:
                 counts = self._counts(scope)
                 counts["hit.exact" if outcome.level is Level.EXACT else "hit.semantic"] += 1
@@ -137,6 +139,9 @@ class Counters:
 
     def _counts(self, scope: str) -> Counter[str]:
         """Return the counts of a scope; of those over the bound, longest not counted, a sum is kept."""
+        if scope == self._latest:
+            return self._scopes[scope]
+        self._latest = scope
         counts = self._scopes.get(scope)
         if counts is None:
             counts = self._scopes[scope] = Counter()

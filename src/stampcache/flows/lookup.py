@@ -117,7 +117,7 @@ def lookup(ask: Ask) -> Flow[Outcome]:
     identity = ask.identity
     damage: CodecError | None = None
     try:
-        entry = yield from Fetch(identity.partition, identity.key)
+        entry: Entry | None = yield Fetch(identity.partition, identity.key)  # no detour: each hit's
     except CodecError as error:
         entry, damage = None, error
     except StoreError as error:
@@ -151,7 +151,7 @@ def lookup(ask: Ask) -> Flow[Outcome]:
 def _used(ask: Ask, entry: Entry) -> Flow[None]:
     """Note that the entry was served, and let it live longer where its lifetime slides."""
     try:
-        yield from Touch(entry, ask.identity.key)
+        yield Touch(entry, ask.identity.key)
         if ask.rules.sliding:
             yield from _renewed(ask, entry)
     except StoreError as error:
