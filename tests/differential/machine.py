@@ -122,10 +122,11 @@ class Machine:
         assert set(told.cited) <= current, told
 
     def _check_age(self, asked: Ask, told: Told) -> None:
+        made = f"{asked.tenant} {asked.state.embedder} {told.text}"
         if not told.level:
-            self._born[f"{asked.tenant} {told.text}"] = asked.state.now
+            self._born[made] = asked.state.now
             return
-        born = self._born.get(f"{asked.tenant} {told.text}")
+        born = self._born.get(made)
         if born is not None:  # else it was made by a process that died after it was stored
             assert -60.0 <= asked.state.now - born < TTL_S, (asked, told)
 
