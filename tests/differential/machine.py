@@ -1,7 +1,6 @@
 """What may happen in the world, and what must be true of every answer. Random or by hypothesis."""
 
 from collections import Counter
-from collections.abc import Callable
 from pathlib import Path
 from random import Random
 
@@ -60,8 +59,11 @@ class Machine:
             return
         question = f"What about {' and '.join(words)}?"
         told = self._other.do(Ask(self.state, question, tenant, where))
-        if not told.died:  # a hit retrieves nothing, and asks no model
-            self._check(Ask(self.state, question, tenant), told)
+        asked = Ask(self.state, question, tenant)
+        if told.died:  # it may have stored an answer before: when that was made is not known
+            self._born.pop(_made(asked, self._side.uncached(asked).text), None)
+        else:  # a hit retrieves nothing, and asks no model
+            self._check(asked, told)
         self.seen["died" if told.died else "lived"] += 1
 
     def write(self, source: str, text: str | None, *, elsewhere: bool) -> None:
@@ -122,7 +124,7 @@ class Machine:
         assert set(told.cited) <= current, told
 
     def _check_age(self, asked: Ask, told: Told) -> None:
-        made = f"{asked.tenant} {asked.state.embedder} {told.text}"
+        made = _made(asked, told.text)
         if not told.level:
             self._born[made] = asked.state.now
             return
@@ -131,7 +133,9 @@ class Machine:
             assert -60.0 <= asked.state.now - born < TTL_S, (asked, told)
 
 
-Draw = Callable[[Random, Machine], None]
+def _made(asked: Ask, text: str) -> str:
+    """Return what tells apart two makings of one text: tenant and embedder are not in it."""
+    return f"{asked.tenant} {asked.state.embedder} {text}"
 
 
 def text(rng: Random) -> str:
