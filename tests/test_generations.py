@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from stampcache import (
+    Cache,
     ConfigError,
     EmbedderError,
     Hit,
@@ -50,6 +51,11 @@ class Rotated:
         vector = np.roll(rng.normal(size=32), self._turn)
         vector = vector / np.linalg.norm(vector) * self._longer.get(text, self._norm)
         return np.asarray(vector + self._noise * rng.normal(size=32), np.float32)
+
+
+def suspected(cache: Cache) -> bool:
+    assert cache.core.parts.embedding is not None
+    return cache.core.parts.embedding.suspect()
 
 
 def filled(url: str, embedder: Rotated) -> None:
@@ -212,7 +218,7 @@ def test_a_vector_of_the_embedder_before_is_not_stored_beside_new_ones(flips: in
         assert isinstance(outcome, Miss)
         for turn in range(1, flips + 1):
             embedder._turn = turn
-            assert cache.core._suspect()
+            assert suspected(cache)
         stored = cache.update(STORED, "anew", outcome=outcome)
         assert isinstance(stored, Stored)
         assert stored.entry.stamps.embedder == f"rotated#{flips + 1}"
@@ -226,7 +232,7 @@ def test_a_vector_is_not_compared_with_those_of_another_generation() -> None:
         cache.update(STORED, "As a cat.")
         ask = cache.core.intake.ask(ASKED, can_retrieve=False)
         embedder._turn = 1
-        assert cache.core._suspect()  # another thread found it out meanwhile
+        assert suspected(cache)  # another thread found it out meanwhile
         outcome = run(cache.core.lookup_now(ask), cache.core.ports)
         assert outcome.reason is Reason.EMBEDDER_CHANGED
         assert "it is rotated#2 by now" in outcome.trace[-1].detail
@@ -243,7 +249,7 @@ def test_a_vector_that_was_made_while_a_generation_began_is_not_used(url: str) -
             return vectors
 
         def hook(self) -> None:
-            assert cache.core._suspect()  # another thread looks at it first
+            assert suspected(cache)  # another thread looks at it first
 
     filled(url, Rotated())
     embedder = Slow(turn=1)

@@ -1,6 +1,5 @@
 """From what a user passes to the checked parts of a cache: what is wrong is refused, in one sentence."""
 
-import contextlib
 import secrets
 from collections.abc import Mapping
 from math import isfinite
@@ -98,8 +97,12 @@ def _embedding(embedder: Embedder, store: Store, *, compared: bool) -> QuestionE
     if dimension is not None:
         embedding.check_dimension(dimension)
     if compared:  # else no vector of it is ever used
-        with contextlib.suppress(EmbedderError):  # down: it is looked at before its first vector
+        try:
             embedding.verify()
+        except (
+            EmbedderError
+        ) as error:  # counted by the core; looked at again before its first vector
+            embedding.problem = error
     return embedding
 
 

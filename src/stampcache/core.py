@@ -14,21 +14,20 @@ from msgspec.structs import replace
 from stampcache import flows
 from stampcache.drivers import AsyncPorts, Ports
 from stampcache.effects import Fence, Flow, Note, Step
-from stampcache.embedding import QuestionEmbedder
-from stampcache.errors import EmbedderError, StoreError
+from stampcache.embedding import QuestionEmbedder, Told
+from stampcache.errors import StoreError
 from stampcache.explain import Explanation
 from stampcache.flows import Ask
 from stampcache.intake import Intake, Terms, as_answer, flight_key, refused, scope_part
 from stampcache.model import Answer, Evidence, Selector
 from stampcache.outcome import Hit, Miss, Outcome, Stale, Stored, Update, is_late, own
-from stampcache.ports import Embedded, Store, Verifier
+from stampcache.ports import Store, Verifier
 from stampcache.request import Request
 from stampcache.sharing import Driven, Landed, Shared, together
 from stampcache.singleflight import Flights
 from stampcache.telemetry import Counters, Stats, summarize
 
 _SAVE_COUNTERS_EVERY_S = 30.0
-_KNOWS_SOME_TEXTS = (LookupError, AssertionError, NotImplementedError)
 Value = TypeVar("Value")
 
 
@@ -61,18 +60,21 @@ class Core:
         self.flights = Flights(timeout_s=parts.flight_timeout_s)
         self._counters_saved_at = self.intake.now()
         embedding = parts.embedding
+        if embedding is not None:
+            counters = self.counters
+            embedding.tell(Told(self.intake.use_embedder, counters.note, counters.event))
         self.ports = Ports(
             store=parts.store,
             note=self.counters.note,
-            embed=self._embed if embedding else None,
-            suspect=self._suspect if embedding else None,
+            embed=embedding.embed if embedding else None,
+            suspect=embedding.suspect if embedding else None,
             verifier=parts.verifier,
         )
         self.async_ports = AsyncPorts(
             store=parts.store.aio(),
             note=self.counters.note,
-            embed=self._aembed if embedding else None,
-            suspect=self._suspect if embedding else None,
+            embed=embedding.aembed if embedding else None,
+            suspect=embedding.suspect if embedding else None,
             verifier=parts.verifier,
         )
 
@@ -179,50 +181,6 @@ class Core:
             self.counters.event("clear.unscoped")
             return 0
         return (yield from flows.clear(self.intake.scope_digest(scope)))
-
-    def _embed(self, question: str) -> Embedded:
-        embedding = self._embedding()
-        embedded = embedding.embed(question)
-        if not embedding.verified:
-            self._verify_late()
-        return embedding.settled(embedded)
-
-    async def _aembed(self, question: str) -> Embedded:
-        embedding = self._embedding()
-        embedded = await embedding.aembed(question)
-        if not embedding.verified:
-            await asyncio.to_thread(self._verify_late)
-        return embedding.settled(embedded)
-
-    def _verify_late(self) -> None:
-        """Look at an embedder that was down when the cache was opened.
-
-        Raises:
-            EmbedderError: it is not the one that made the vectors of the generation in use.
-        """
-        try:
-            changed = self._suspect()
-        except EmbedderError as error:
-            if not isinstance(error.__cause__, _KNOWS_SOME_TEXTS):
-                raise  # it may be another one: no vector of it is used until it has been seen
-            self.counters.note("canaries", error)  # a table of texts: known by its name only
-            self._embedding().verified = True
-            return
-        if changed:
-            raise EmbedderError("The embedder changed under its name; it begins anew.")
-
-    def _embedding(self) -> QuestionEmbedder:
-        assert self.parts.embedding is not None
-        return self.parts.embedding
-
-    def _suspect(self) -> bool:
-        """Look at the embedder again; if it is another one, go on in a generation of its own."""
-        embedding = self._embedding()
-        self.counters.event("embedder.suspected")
-        changed = embedding.verify()
-        if changed:
-            self.intake.use_embedder(embedding.stamp)
-        return changed
 
     # -- counters and the end -----------------------------------------------------------------------
 

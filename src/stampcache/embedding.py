@@ -10,7 +10,7 @@ generations are never compared, and the old ones come back if the old embedder d
 import asyncio
 import base64
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import msgspec
 import numpy as np
@@ -31,6 +31,7 @@ SAME_COSINE = 0.999
 """Above it two vectors of one text are of one embedder: other hardware or precision stays above."""
 
 _MOST_GENERATIONS = 64
+_KNOWS_SOME_TEXTS = (LookupError, AssertionError, NotImplementedError)
 
 
 class _Canary(Struct, frozen=True):
@@ -46,16 +47,35 @@ class _Canary(Struct, frozen=True):
         return float(then @ now.vector) >= SAME_COSINE
 
 
+class Told(Struct, frozen=True):
+    """Whom to tell: that another generation began (with its stamp), and what went wrong."""
+
+    changed: Callable[[str], None]
+    note: Callable[[str, Exception], None]
+    event: Callable[[str], None]
+
+
 class QuestionEmbedder:
-    """Embeds the questions of one cache; safe for threads and tasks."""
+    """Embeds the questions of one cache; safe for threads and tasks.
+
+    ``problem`` is why it could not be looked at when the cache was opened.
+    """
 
     def __init__(self, embedder: Embedder, store: Store) -> None:
         self.embedder = embedder
         self.generation = 1
-        self.verified = False
+        self.problem: EmbedderError | None = None
+        self._seen = False
+        self._told: Told | None = None
         self._store = store
         self._known_dimension: int | None = None
         self._lock = threading.Lock()
+
+    def tell(self, told: Told) -> None:
+        """Say from now on what is found out."""
+        self._told = told
+        if self.problem is not None:
+            told.note("embedder_at_open", self.problem)
 
     @property
     def stamp(self) -> str:
@@ -74,37 +94,64 @@ class QuestionEmbedder:
         for one in seen:
             self.check_dimension(len(one.vector))
         before, self.generation = self.generation, self._generation_of(seen)
-        self.verified = True
+        self._seen = True
         return self.generation != before
 
-    def embed(self, question: str) -> Embedded:
-        """Return the vector of a question, having checked that its size is the store's.
+    def suspect(self) -> bool:
+        """Look at the embedder again; if it is another one, say so, and go on in its generation.
 
         Raises:
-            EmbedderError: it could not be embedded, or its vector cannot be used.
+            EmbedderError: it could not be looked at.
+        """
+        told = self._told
+        if told is not None:
+            told.event("embedder.suspected")
+        changed = self.verify()
+        if changed and told is not None:
+            told.changed(self.stamp)
+        return changed
+
+    def embed(self, question: str) -> Embedded:
+        """Return the vector of a question, by the embedder that made those of its generation.
+
+        Raises:
+            EmbedderError: it could not be embedded, its vector cannot be used, or another generation
+                began meanwhile.
+            ConfigError: it has another size than the store's vectors.
         """
         stamp = self.stamp
         embedded = embed_question(self.embedder, canonical.text(question))
-        self.check_dimension(len(embedded.vector))
+        self._settle(embedded, stamp)
         return Embedded(embedded.vector, embedded.norm, stamp)
 
     async def aembed(self, question: str) -> Embedded:
         """Return the same as `embed` without blocking the event loop."""
         stamp = self.stamp
         embedded = await aembed_question(self.embedder, canonical.text(question))
-        if len(embedded.vector) != self._known_dimension:
-            await asyncio.to_thread(self.check_dimension, len(embedded.vector))
+        if self._seen and len(embedded.vector) == self._known_dimension:
+            self._settle(embedded, stamp)
+        else:
+            await asyncio.to_thread(self._settle, embedded, stamp)
         return Embedded(embedded.vector, embedded.norm, stamp)
 
-    def settled(self, embedded: Embedded) -> Embedded:
-        """Return a vector of which it is certain to which generation it belongs.
+    def _settle(self, embedded: Embedded, stamp: str) -> None:
+        """Make sure of which generation a vector is that was made while this was the stamp."""
+        self.check_dimension(len(embedded.vector))
+        if not self._seen:
+            self._look_late()
+        if stamp != self.stamp:
+            raise EmbedderError(f"The embedder {self.embedder.name!r} changed; it begins anew.")
 
-        Raises:
-            EmbedderError: another generation began while it was made.
-        """
-        if embedded.embedder != self.stamp:
-            raise EmbedderError(f"The embedder {self.embedder.name!r} changed meanwhile.")
-        return embedded
+    def _look_late(self) -> None:
+        """Look at an embedder that could not be looked at when the cache was opened."""
+        try:
+            self.suspect()
+        except EmbedderError as error:
+            if not isinstance(error.__cause__, _KNOWS_SOME_TEXTS):
+                raise  # it may be another one: no vector of it is used until it has been seen
+            if self._told is not None:
+                self._told.note("canaries", error)
+            self._seen = True  # a table of texts: known by its name only
 
     def check_dimension(self, dimension: int) -> None:
         """Record the size of the embedder's vectors in the store, or compare it with the record.

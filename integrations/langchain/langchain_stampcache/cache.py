@@ -159,7 +159,7 @@ class StampCache(BaseCache):
             return self._by_question(request, asked)
         except CanonicalError as error:
             miss = Miss(reason=Reason.UNCACHEABLE, detail=str(error))
-            self._cache.core.counters.outcome(miss, "")
+            self._front.bypassed(miss)
             return None
 
     def _by_question(self, request: Request, asked: prompts.Chat | str) -> Request:

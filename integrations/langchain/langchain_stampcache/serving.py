@@ -160,14 +160,14 @@ class Serving:
     def _may_be_kept(self, turn: Turn) -> bool:
         if turn.evidence is not None or not self._parts.validity.needs_evidence:
             return True
-        self.front.core.counters.event("adapter.evidence_unknown")
+        self.front.event("adapter.evidence_unknown")
         return False
 
     def _stored_form(self, making: Making) -> Answer | None:
         try:
             return answer_of(making)
         except CanonicalError:
-            self.front.core.counters.event("adapter.not_storable")
+            self.front.event("adapter.not_storable")
             return None
         except Exception as error:  # noqa: BLE001 - counted; the answer is given, but not stored
             self.front.failed("not_storable", error)

@@ -165,7 +165,7 @@ class Serving:
         evidence = self._evidence(response, nodes)
         unfit = self._unfit(draft, evidence)
         if draft is None or unfit:
-            self._front.core.counters.event(unfit)
+            self._front.event(unfit)
             return Made(output=reported(response, report), answer=None)
 
         def ended(chunks: list[str]) -> Flow[None]:

@@ -212,6 +212,10 @@ class Front:
         """Count a request in which the cache takes no part."""
         self.core.counters.outcome(miss, "")
 
+    def event(self, name: str) -> None:
+        """Count something else that happened to an adapter."""
+        self.core.counters.event(name)
+
     def failed(self, what: str, error: Exception) -> None:
         """Count and log a failure of the cache that the application does not see."""
         if self.core.strict:
