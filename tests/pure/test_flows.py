@@ -193,6 +193,12 @@ def test_a_hit_lets_a_sliding_answer_live_longer() -> None:
     assert isinstance(run_script(flows.lookup(ask(rules=rules)), script), Hit)
 
 
+def test_a_hit_that_would_lengthen_a_life_by_little_writes_nothing() -> None:
+    rules = replace(RULES, lifetimes=living(100.0, cap_s=1000.0).lifetimes)
+    script: Script = [(Fetch, entry(expires_at=NOW + 100.0)), (Touch, None)]
+    assert isinstance(run_script(flows.lookup(ask(rules=rules)), script), Hit)
+
+
 def test_b15_a_norm_that_moved_betrays_the_embedder_and_nothing_is_compared() -> None:
     kept = entry(expires_at=NOW - 1)
     kept = replace(kept, signature=replace(kept.signature, norm="1.000"))
