@@ -56,7 +56,7 @@ def entries(url: str) -> int:
         (["--stamp", "prompt=p1", "--stamp", "model=other"], 0),
     ],
 )
-def test_invalidate_deletes_what_matches(
+def test_invalidate_makes_stale_what_matches(
     run: Run, url: str, selectors: list[str], gone: int
 ) -> None:
     result = run("invalidate", url, *selectors, "--yes")
@@ -78,3 +78,15 @@ def test_invalidate_asks_first(run: Run, url: str, typed: str, left: int) -> Non
     assert "source 'acme.md'?" in result.stdout
     assert result.exit_code == (0 if left == 1 else 1)
     assert entries(url) == left
+
+
+def test_what_is_invalidated_is_shown_until_it_is_purged(run: Run, url: str) -> None:
+    run("invalidate", url, "--source", "acme.md", "--yes")
+    assert "invalidated besides   │ 1" in run("stats", url).stdout
+    assert json.loads(run("stats", url, "--json").stdout)["store"]["invalidated"] == 1
+    assert "1 invalidated besides, first to be evicted" in " ".join(
+        run("doctor", url).stdout.split()
+    )
+    result = run("invalidate", url, "--corpus", "handbook", "--yes", "--purge")
+    assert result.stdout == "1 entry made stale.\n2 entries deleted.\n"
+    assert json.loads(run("stats", url, "--json").stdout)["store"]["invalidated"] == 0

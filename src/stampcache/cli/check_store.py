@@ -93,7 +93,9 @@ def _entries(store: Store, capacity: int) -> CheckResult:
         f"{sizes.entries:,} entries, {sizes.vectors:,} with a vector, of a capacity of "
         f"{capacity:,}; answers take {size(sizes.answer_bytes)}"
     )
-    if sizes.entries > capacity:
+    if sizes.invalidated:
+        found += f"; {sizes.invalidated:,} invalidated besides, first to be evicted"
+    if sizes.entries + sizes.invalidated > capacity:
         mend = "say --capacity as the application does; it would evict down to this number"
         return warn("entries", found, mend)
     return ok("entries", found)

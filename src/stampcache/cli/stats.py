@@ -86,6 +86,7 @@ def _show_sizes(console: Console, figures: Figures) -> None:
     rows = {
         "entries": f"{sizes.entries:,}",
         "with a vector": f"{sizes.vectors:,}",
+        "invalidated besides": f"{sizes.invalidated:,}",
         "hits of these entries": f"{sizes.hits:,}",
         "answers": size(sizes.answer_bytes),
         "file": size(figures.file_bytes),
