@@ -104,7 +104,7 @@ class CachedChain(Runnable[dict[str, Any], dict[str, Any]]):
         cls,
         chain: Runnable[Any, Any],  # noqa: ARG003 - the signature is fixed, its time is to come
         *,
-        cache: Cache | AsyncCache,  # noqa: ARG003
+        cache: Cache | AsyncCache,  # noqa: ARG003 - as above
         grounding: str = "version",
     ) -> NoReturn:
         """Refuse: opaque chains are not supported in this version.
@@ -153,14 +153,14 @@ class CachedChain(Runnable[dict[str, Any], dict[str, Any]]):
 
         return await self._acall_with_config(call, input, config)
 
-    def explain(self, input: Output, config: RunnableConfig | None = None) -> Explanation:  # noqa: A002
+    def explain(self, input: Output, config: RunnableConfig | None = None) -> Explanation:  # noqa: A002 - as in invoke
         """Tell which check of the cache would decide about these inputs now, and why.
 
         It retrieves as `invoke` would; nothing is made, served or counted.
         """
         return self._serving.front.run(self._serving.explain(Turn(input, ensure_config(config))))
 
-    async def aexplain(self, input: Output, config: RunnableConfig | None = None) -> Explanation:  # noqa: A002
+    async def aexplain(self, input: Output, config: RunnableConfig | None = None) -> Explanation:  # noqa: A002 - as in invoke
         """See `explain`."""
         return await self._serving.front.arun(
             self._serving.explain(Turn(input, ensure_config(config)))
