@@ -13,7 +13,18 @@ from stampcache.errors import (
     VerifierError,
 )
 from stampcache.manifest import Manifest
-from stampcache.model import Answer, Entry, Evidence, Level, Reason, Scope, Signature, Stamps, Usage
+from stampcache.model import (
+    Answer,
+    Controls,
+    Entry,
+    Evidence,
+    Level,
+    Reason,
+    Scope,
+    Signature,
+    Stamps,
+    Usage,
+)
 from stampcache.open import open_cache
 from stampcache.outcome import Hit, Miss, Outcome, Refused, Saved, Stale, Stored
 from stampcache.request import Request, Seam, Settings
@@ -29,6 +40,7 @@ __all__ = [
     "Calibration",
     "CodecError",
     "ConfigError",
+    "Controls",
     "EmbedderError",
     "Entry",
     "Evidence",

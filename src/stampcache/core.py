@@ -25,6 +25,7 @@ from stampcache.ports import Store, Verifier
 from stampcache.request import Request
 from stampcache.sharing import Driven, Landed, Shared, together
 from stampcache.singleflight import Flights
+from stampcache.streams import Streams
 from stampcache.telemetry import Counters, Stats, summarize
 
 _SAVE_COUNTERS_EVERY_S = 30.0
@@ -58,6 +59,7 @@ class Core:
         self.intake = Intake(parts.terms)
         self.counters = Counters()
         self.flights = Flights(timeout_s=parts.flight_timeout_s)
+        self.streams = Streams()
         self._counters_saved_at = self.intake.now()
         embedding = parts.embedding
         if embedding is not None:

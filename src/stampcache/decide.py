@@ -113,6 +113,8 @@ def _difference(old: Sequence[Evidence], new: Sequence[Evidence]) -> str:
 
 def semantic_gate(request: Request, rules: Rules) -> Objection | None:
     """Say why this request cannot be answered by meaning at all, or ``None`` (ADR 0006)."""
+    if not request.runs.seam.is_reply:
+        return Objection(Reason.NOT_FOUND, f"{request.runs.seam.value} are matched exactly only")
     if not rules.semantic:
         return Objection(Reason.NOT_FOUND, "no embedder is configured: exact hits only")
     if rules.calibration is None:
@@ -163,8 +165,26 @@ def witness(entry: Entry, asked: Sequence[Evidence]) -> Objection | None:
     return None
 
 
+def same_evidence(entry: Entry, asked: Sequence[Evidence]) -> Objection | None:
+    """Say how the evidence of the asked question differs from the entry's, or ``None`` (ADR 0005).
+
+    For who cannot retrieve for the entry's own question: the very chunks that the entry was made from
+    are those that the asked question would be answered from now, in whatever order.
+    """
+    if entry.evidence is None:
+        return Objection(Reason.EVIDENCE_UNKNOWN, "the entry was stored without its evidence")
+    old, new = (sorted(chunk.digest for chunk in chunks) for chunks in (entry.evidence, asked))
+    if "" in (*old, *new):
+        return Objection(Reason.EVIDENCE_UNKNOWN, "a chunk has neither text nor digest")
+    if old != new:
+        return Objection(Reason.EVIDENCE_CHANGED, _difference(entry.evidence, asked))
+    return None
+
+
 def admit(answer: Answer, seam: Seam, rules: Rules) -> Objection | None:
     """Say why the answer must not be stored, or ``None`` (ADR 0007)."""
+    if not seam.is_reply:
+        return _unstorable(answer, rules)
     stopped = _stopped(answer.finish_reason.lower())
     if stopped is not None:
         return stopped
@@ -201,13 +221,19 @@ def _unstorable(answer: Answer, rules: Rules) -> Objection | None:
     return None
 
 
-def lifetime(evidence: Sequence[Evidence] | None, kind: str, rules: Rules) -> Lifetime:
+def lifetime(
+    evidence: Sequence[Evidence] | None, kind: str, rules: Rules, ttl_s: float | None = None
+) -> Lifetime:
     """Return how an answer may live: one made from no evidence at all lives short (ADR 0008).
+
+    ``ttl_s`` is what its request says; it takes the place of what its kind says.
 
     Raises:
         ConfigError: the kind of data is none that the cache knows.
     """
     known = rules.lifetime(kind)
+    if ttl_s is not None:
+        known = Lifetime(ttl_s=ttl_s, granularity_s=known.granularity_s)
     if evidence is None or evidence:
         return known
     short = min(rules.no_evidence_ttl_s, known.ttl_s or rules.no_evidence_ttl_s)

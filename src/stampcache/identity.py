@@ -78,6 +78,15 @@ def identify(request: Request, where: Realm, tokenizer: Tokenizer | None) -> Ide
     return Identity(where.partition, key, where.scope, where.tenant)
 
 
+def of_variety(address: Identity, slot: int, where: Realm) -> Identity:
+    """Return where the answer number ``slot`` of a variety lives; number 0 is the one of everybody."""
+    if slot == 0:
+        return address
+    parts = [address.partition.encode(), b"%d" % slot]
+    partition = canonical.digest(parts, key=where.secret, person=b"variety")
+    return Identity(partition, address.key, address.scope, address.tenant)
+
+
 def question_tokens(question: str, tokenizer: Tokenizer | None) -> bytes:
     """Return the canonical token sequence of a question as bytes: UTF-8 text, or a tokenizer's ids."""
     if type(question) is not str:  # None is not "None", and no repr is a question

@@ -16,13 +16,23 @@ from stampcache.decide import Rules
 from stampcache.errors import CanonicalError, ConfigError, ScopeError
 from stampcache.flows import Ask, Fill
 from stampcache.guards import profile_entry
-from stampcache.model import Answer, Evidence, Reason, Scope, Stamps
+from stampcache.model import (
+    AS_SET,
+    Answer,
+    Controls,
+    Evidence,
+    Identity,
+    Reason,
+    Scope,
+    Stamps,
+)
 from stampcache.outcome import Check, Hit, Miss, Outcome, Refused, Stale, own
 from stampcache.ports import Clock, Tokenizer
 from stampcache.realms import Realms
 from stampcache.request import Request, Seam, Settings
 from stampcache.revisions import Revisions
-from stampcache.scope import current_scope
+from stampcache.scope import Surroundings, surroundings
+from stampcache.varieties import Varieties
 
 Tenants: TypeAlias = Literal["optional", "required"]
 _PROFILES_KEPT = 4_096
@@ -53,6 +63,7 @@ class Intake:
         self.stamps = terms.stamps
         self.revisions = Revisions(matter=terms.rules.revisions_matter)
         self._realms = Realms(terms.master_secret)
+        self._varieties = Varieties()
         self._seen_tenant = False
         self._profile_stored = lru_cache(maxsize=_PROFILES_KEPT)(profile_entry)
 
@@ -62,7 +73,13 @@ class Intake:
         Raises:
             ScopeError: the cache requires a tenant and the call has none.
         """
-        scope = given if given is not None else current_scope()
+        said = surroundings()
+        return self._scope_of(given, said)
+
+    def _scope_of(self, given: Scope | None, said: Surroundings | None) -> Scope | None:
+        scope = given
+        if scope is None and said is not None:
+            scope = said.scope
         named = scope is not None and scope.tenant not in ("", "default")
         if self.terms.tenants == "required" and not named:
             raise ScopeError(_NO_TENANT)
@@ -88,18 +105,20 @@ class Intake:
         can_retrieve: bool,
         record: bool = True,
         allow_stale: bool = False,
-        scope: Scope | None = None,
+        before: Miss | Stale | None = None,
     ) -> Ask | Miss:
         """Return the input of `flows.lookup`, or the Miss of a request that bypasses the cache.
 
-        ``scope`` is the one of an earlier call that this one continues, wherever it runs.
+        ``before`` is the outcome of an earlier call that this one continues, wherever it runs: in its
+        scope, and under its controls.
 
         Raises:
             ConfigError: the request is of a kind that this cache does not know.
         """
         if request.kind:
             self.terms.rules.lifetime(request.kind)  # refused before anything is made
-        scope = scope if scope is not None else self.scope_of(request.scope)
+        said = surroundings()
+        scope = before.scope if before is not None else self._scope_of(request.scope, said)
         if scope is None:
             return _bypass(Reason.UNSCOPED, _UNSCOPED)
         try:
@@ -108,7 +127,7 @@ class Intake:
             address = identity.identify(request, where, self.terms.tokenizer)
         except CanonicalError as error:
             return _bypass(Reason.UNCACHEABLE, str(error))
-        return Ask(
+        ask = Ask(
             request=request,
             identity=address,
             scope=scope,
@@ -122,6 +141,20 @@ class Intake:
             record=record,
             allow_stale=allow_stale,
         )
+        controls = request.controls if before is None else before.controls
+        if before is None and said is not None and said.controls is not AS_SET:
+            controls = controls.over(said.controls)
+        if controls is AS_SET:  # nearly always
+            return ask
+        slot = before.slot if before is not None else self._slot(address, controls, record=record)
+        address = identity.of_variety(address, slot, where)
+        return replace(ask, identity=address, controls=controls, slot=slot)
+
+    def _slot(self, address: Identity, controls: Controls, *, record: bool) -> int:
+        if controls.variety == 1:
+            return 0
+        place = (address.partition, address.key)
+        return self._varieties.slot(*place, controls.variety, take=record)
 
     def fill(
         self,
@@ -134,8 +167,7 @@ class Intake:
         before = None if isinstance(outcome, Hit) else outcome
         if before is not None and before.identity is None:
             return _bypass(before.reason, before.detail)
-        scope = before.scope if before is not None else None
-        asked = self.ask(request, can_retrieve=False, scope=scope)
+        asked = self.ask(request, can_retrieve=False, before=before)
         if isinstance(asked, Miss):
             return asked
         if before is not None and not _continues(before, asked):
@@ -152,6 +184,7 @@ class Intake:
             rules=self.terms.rules,
             now=self.now(),
             outcome=before,
+            controls=asked.controls,
             embedder=asked.embedder,
             corpus=self._corpus_of(request.runs),
         )
@@ -208,10 +241,17 @@ def as_answer(made: Answer | str) -> Answer:
 
 
 def flight_key(ask: Ask) -> tuple[str, str, str]:
-    """Return what makes two concurrent requests the same: address, evidence, and what is allowed."""
+    """Return what makes two concurrent requests the same: address, evidence, and what is allowed.
+
+    One that is not to be answered from the cache is like no other.
+    """
     evidence = ask.request.evidence
     cited = "" if evidence is None else _cited(evidence)
     allowed = "stale:" if ask.allow_stale else ""
+    controls = ask.controls
+    if controls is not AS_SET:
+        allowed += f"{controls.no_store}:{controls.ttl_s}:"
+        allowed += secrets.token_hex(8) if controls.no_cache else ""
     return (ask.identity.partition, ask.identity.key, allowed + cited)
 
 

@@ -5,6 +5,7 @@ The words are those of docs/glossary.md. Nothing here reads a clock, an environm
 
 import enum
 from collections.abc import Mapping
+from math import isfinite
 from typing import TypeAlias
 
 import numpy as np
@@ -13,6 +14,7 @@ from msgspec.structs import asdict, force_setattr
 from numpy.typing import NDArray
 
 from stampcache import canonical
+from stampcache.errors import ConfigError
 
 Vector: TypeAlias = NDArray[np.float32]
 
@@ -63,6 +65,9 @@ class Reason(enum.Enum):
     PENDING_TOOLS = "answer waits for tools"
     TOO_LARGE = "answer is too large"
     FENCED = "a source changed meanwhile"
+    # told so for this one request
+    NO_CACHE = "told not to look up"
+    NO_STORE = "told not to store"
 
 
 class Scope(Struct, frozen=True, gc=False):
@@ -74,6 +79,42 @@ class Scope(Struct, frozen=True, gc=False):
     tenant: str = "default"
     namespace: str = "default"
     audience: str = ""
+
+
+class Controls(Struct, frozen=True, kw_only=True, gc=False):
+    """What one request is to do otherwise than the cache's settings say (ADR 0016).
+
+    With ``no_cache`` it is not answered from the cache, but its answer is stored; with ``no_store`` it
+    may be answered, but nothing is stored. ``ttl_s``: seconds that its answer lives at most.
+    ``variety``: so many answers are made before the first one is given again.
+
+    Raises:
+        ConfigError: a number is out of range.
+    """
+
+    no_cache: bool = False
+    no_store: bool = False
+    ttl_s: float | None = None
+    variety: int = 1
+
+    def __post_init__(self) -> None:
+        if self.ttl_s is not None and not (self.ttl_s > 0 and isfinite(self.ttl_s)):
+            raise ConfigError(f"ttl_s= is {self.ttl_s}; give a finite number of seconds above 0.")
+        if type(self.variety) is not int or self.variety < 1:
+            raise ConfigError(f"variety= is {self.variety!r}; give a whole number, 1 or more.")
+
+    def over(self, other: "Controls") -> "Controls":
+        """Return these controls together with the other's; of two numbers, these."""
+        return Controls(
+            no_cache=self.no_cache or other.no_cache,
+            no_store=self.no_store or other.no_store,
+            ttl_s=other.ttl_s if self.ttl_s is None else self.ttl_s,
+            variety=other.variety if self.variety == 1 else self.variety,
+        )
+
+
+AS_SET = Controls()
+"""Nothing otherwise: what nearly every request has, by identity."""
 
 
 class Stamps(Struct, frozen=True, kw_only=True, gc=False):

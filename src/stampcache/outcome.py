@@ -6,7 +6,17 @@ from typing import TypeAlias
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from stampcache.model import Answer, Entry, Identity, Level, Reason, Scope, Vector
+from stampcache.model import (
+    AS_SET,
+    Answer,
+    Controls,
+    Entry,
+    Identity,
+    Level,
+    Reason,
+    Scope,
+    Vector,
+)
 
 
 class Check(Struct, frozen=True):
@@ -80,7 +90,8 @@ class NoHit(Struct, frozen=True, kw_only=True):
 
     It carries the question's ``vector``, the stamp of the ``embedder`` that made it, and the ``fence``;
     ``identity``, ``scope`` and ``settings`` (a digest) say of which request it is the outcome.
-    ``identity`` is ``None`` where the cache does not take part (uncacheable, unscoped).
+    ``identity`` is ``None`` where the cache does not take part (uncacheable, unscoped). ``controls``
+    are those in force, and ``slot`` which of a variety of answers is to be made.
     """
 
     reason: Reason
@@ -93,6 +104,8 @@ class NoHit(Struct, frozen=True, kw_only=True):
     embedder: str = ""
     fence: int = 0
     trace: tuple[Check, ...] = ()
+    controls: Controls = AS_SET
+    slot: int = 0
 
 
 class Miss(NoHit, frozen=True, kw_only=True):

@@ -8,18 +8,29 @@ from msgspec.structs import force_setattr
 
 from stampcache import canonical
 from stampcache.errors import CanonicalError, ConfigError
-from stampcache.model import Evidence, Scope, Stamps, stamp_values
+from stampcache.model import AS_SET, Controls, Evidence, Scope, Stamps, stamp_values
 
 
 class Seam(enum.Enum):
     """What an answer is an answer of; part of the Partition, so the two are never mixed.
 
     ``ANSWER`` is an application's final answer; ``MODEL`` one call of a model, where an answer that
-    asks for tools is complete.
+    asks for tools is complete. ``DOCUMENTS`` are what a retriever found and ``VECTOR`` is what an
+    embedder made of a text: neither is a reply, and neither is ever matched by meaning.
     """
 
     ANSWER = "answer"
     MODEL = "model"
+    DOCUMENTS = "documents"
+    VECTOR = "vector"
+
+    @property
+    def is_reply(self) -> bool:
+        """Whether it is what a model said."""
+        return self in _REPLIES
+
+
+_REPLIES = frozenset({Seam.ANSWER, Seam.MODEL})
 
 
 class Settings(Struct, frozen=True, kw_only=True):
@@ -75,7 +86,8 @@ class Request(Struct, frozen=True, kw_only=True):
     ``prompt`` is the rendered prompt or the messages, keyed byte by byte; ``question`` is keyed in
     its canonical form and is the only text that is ever embedded. ``evidence`` is what has been
     retrieved already (an empty tuple: nothing was found; ``None``: not retrieved). ``kind`` is the kind
-    of data that is asked for: how long the answer may live, but no part of its identity.
+    of data that is asked for: how long the answer may live, but no part of its identity. ``controls``
+    say what this one request is to do otherwise; `stampcache.scope` says so for all inside of it.
 
     Raises:
         ConfigError: ``settings`` and the short way are both given and contradict each other.
@@ -95,6 +107,7 @@ class Request(Struct, frozen=True, kw_only=True):
     evidence: tuple[Evidence, ...] | None = None
     scope: Scope | None = None
     settings: Settings | None = None
+    controls: Controls = AS_SET
 
     def __post_init__(self) -> None:
         if type(self.question) is not str and isinstance(self.question, str):

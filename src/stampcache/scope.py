@@ -1,4 +1,4 @@
-"""The context variable that carries who asks, to every adapter below.
+"""The context variable that carries who asks, and what its calls are told, to every adapter below.
 
 It is visible in tasks, in ``asyncio.to_thread`` and in the frameworks' executors, which copy the
 context; a thread started by hand sees no scope, and is treated as unscoped.
@@ -6,7 +6,7 @@ context; a thread started by hand sees no scope, and is treated as unscoped.
 
 import functools
 import inspect
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Sequence
 from contextvars import ContextVar
 from types import TracebackType
 from typing import ParamSpec, TypeVar, cast
@@ -14,16 +14,28 @@ from typing import ParamSpec, TypeVar, cast
 from msgspec import Struct
 
 from stampcache.errors import ConfigError
-from stampcache.model import Scope
+from stampcache.model import AS_SET, Controls, Evidence, Scope
 
 Parameters = ParamSpec("Parameters")
 Returned = TypeVar("Returned")
 
 
+class Surroundings(Struct, frozen=True):
+    """What is said of a call by the scopes around it.
+
+    ``question`` and ``evidence`` are of the call of a model whose prompt does not show them.
+    """
+
+    scope: Scope
+    controls: Controls = AS_SET
+    question: str = ""
+    evidence: tuple[Evidence, ...] | None = None
+
+
 class _Frame(Struct, frozen=True):
     """One entered scope; ``owner`` is the object that entered it and will leave it."""
 
-    scope: Scope
+    said: Surroundings
     outer: "_Frame | None"
     owner: object
 
@@ -31,10 +43,16 @@ class _Frame(Struct, frozen=True):
 _CURRENT: ContextVar[_Frame | None] = ContextVar("stampcache_scope", default=None)
 
 
+def surroundings() -> Surroundings | None:
+    """Return what the scopes around the running code say, or ``None`` outside of all."""
+    frame = _CURRENT.get()
+    return frame.said if frame is not None else None
+
+
 def current_scope() -> Scope | None:
     """Return the innermost scope of the running context, or ``None`` outside of all."""
     frame = _CURRENT.get()
-    return frame.scope if frame is not None else None
+    return frame.said.scope if frame is not None else None
 
 
 class scope:
@@ -45,9 +63,16 @@ class scope:
 
         with stampcache.scope(tenant="acme", audience="group-7"):
             chain.invoke(...)
+
+    ``no_cache``, ``no_store``, ``ttl_s`` and ``variety`` are the `Controls` of each request inside.
+    ``question`` and ``evidence`` tell an adapter that sees nothing but a rendered prompt (a model's
+    cache) what is asked in it and what it was made from.
+
+    Raises:
+        ConfigError: something given is of another type, or a number out of range.
     """
 
-    __slots__ = ("_audience", "_namespace", "_tenant")
+    __slots__ = ("_audience", "_controls", "_evidence", "_namespace", "_question", "_tenant")
 
     def __init__(
         self,
@@ -55,8 +80,19 @@ class scope:
         tenant: str | None = None,
         namespace: str | None = None,
         audience: str | None = None,
+        question: str | None = None,
+        evidence: Sequence[Evidence] | None = None,
+        no_cache: bool = False,
+        no_store: bool = False,
+        ttl_s: float | None = None,
+        variety: int = 1,
     ) -> None:
-        given: dict[str, object] = {"tenant": tenant, "namespace": namespace, "audience": audience}
+        given: dict[str, object] = {
+            "tenant": tenant,
+            "namespace": namespace,
+            "audience": audience,
+            "question": question,
+        }
         for name, value in given.items():
             if value is not None and not isinstance(value, str):
                 kind = type(value).__name__
@@ -66,16 +102,29 @@ class scope:
         self._tenant = tenant
         self._namespace = namespace
         self._audience = audience
+        self._question = question
+        self._evidence = None if evidence is None else tuple(evidence)
+        self._controls = Controls(
+            no_cache=no_cache, no_store=no_store, ttl_s=ttl_s, variety=variety
+        )
 
     def __enter__(self) -> Scope:
         outer = _CURRENT.get()
-        base = outer.scope if outer is not None else Scope(tenant="")
+        around = outer.said if outer is not None else Surroundings(Scope(tenant=""))
+        base = around.scope
         inner = Scope(
             base.tenant if self._tenant is None else self._tenant,
             base.namespace if self._namespace is None else self._namespace,
             base.audience if self._audience is None else self._audience,
         )
-        _CURRENT.set(_Frame(inner, outer, self))
+        controls = self._controls.over(around.controls)
+        said = Surroundings(
+            inner,
+            AS_SET if controls == AS_SET else controls,
+            around.question if self._question is None else self._question,
+            around.evidence if self._evidence is None else self._evidence,
+        )
+        _CURRENT.set(_Frame(said, outer, self))
         return inner
 
     def __exit__(
@@ -127,4 +176,4 @@ def _without(frame: _Frame | None, owner: scope) -> _Frame | None:
     """
     if frame is None or frame.owner is owner:
         return frame.outer if frame is not None else None
-    return _Frame(frame.scope, _without(frame.outer, owner), frame.owner)
+    return _Frame(frame.said, _without(frame.outer, owner), frame.owner)

@@ -159,9 +159,9 @@ def test_a_neighbour_whose_evidence_does_not_hold_is_rejected(
     assert miss(look(grounded(), [candidate], *script)).reason is reason
 
 
-def test_without_a_retriever_no_grounded_question_is_answered_by_meaning() -> None:
+def test_without_a_retriever_other_evidence_is_not_answered_by_meaning() -> None:
     outcome = miss(look(grounded(can_retrieve=False), [CITED]))
-    assert outcome.reason is Reason.EVIDENCE_UNKNOWN
+    assert outcome.reason is Reason.EVIDENCE_CHANGED
     assert "retrieve=" in outcome.detail
 
 

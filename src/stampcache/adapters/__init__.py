@@ -1,15 +1,19 @@
 """Everything that an adapter of a framework may use besides the public names of `stampcache`.
 
 An adapter turns calls of its framework into requests (`holds_secret` and `callable_identity` say
-what of a setting is keyed, `named_source` what a chunk comes from), runs them through a `Front`, and
-reports the outcome with `fields`. What stands here is kept stable for adapters outside of this
-repository, too.
+what of a setting is keyed, `named_source` what a chunk comes from, `scope_in` and `controls_in` what its
+framework carries of them), runs them through a `Front` (streams through a `Streaming`, vectors through
+`Vectors`), and reports the outcome with `fields`. What stands here is kept stable for
+adapters outside of this repository, too.
 """
 
 from stampcache.adapters.fingerprint import callable_identity
-from stampcache.adapters.front import Found, Front, Made, Read, Recheck
+from stampcache.adapters.front import Found, Front, Kept, Made, Read, Recheck, TooFew
 from stampcache.adapters.reporting import CacheFields, fields
+from stampcache.adapters.scoping import controls_in, scope_in
 from stampcache.adapters.sources import SOURCE_NAMES, named_source
+from stampcache.adapters.streaming import Begun, Replay, Streaming
+from stampcache.adapters.vectors import Vectors
 from stampcache.adapters.versions import Grounding, Validity, VersionOf, checked, seen_stamp
 from stampcache.assembly import CAPACITY, LIFETIME_S
 from stampcache.core import Core
@@ -19,7 +23,8 @@ from stampcache.errors import CanonicalError
 from stampcache.explain import Explanation
 from stampcache.flows import Ask
 from stampcache.intake import Tenants
-from stampcache.scope import current_scope
+from stampcache.scope import Surroundings, current_scope, surroundings
+from stampcache.streams import AsyncOpened, AsyncReader, Opened, Reader
 from stampcache.unkeyed import CALLING, holds_secret, shaping
 
 __all__ = [
@@ -28,6 +33,9 @@ __all__ = [
     "LIFETIME_S",
     "SOURCE_NAMES",
     "Ask",
+    "AsyncOpened",
+    "AsyncReader",
+    "Begun",
     "CacheFields",
     "CanonicalError",
     "Core",
@@ -36,20 +44,31 @@ __all__ = [
     "Found",
     "Front",
     "Grounding",
+    "Kept",
     "Made",
+    "Opened",
     "Read",
+    "Reader",
     "Recheck",
+    "Replay",
     "Step",
+    "Streaming",
+    "Surroundings",
     "Tenants",
+    "TooFew",
     "Validity",
+    "Vectors",
     "VersionOf",
     "callable_identity",
     "checked",
+    "controls_in",
     "current_scope",
     "fields",
     "holds_secret",
     "name_of",
     "named_source",
+    "scope_in",
     "seen_stamp",
     "shaping",
+    "surroundings",
 ]

@@ -50,6 +50,20 @@ class Made(Struct, Generic[Output], frozen=True, kw_only=True):
     evidence: Sequence[Evidence] | None = None
 
 
+class TooFew(Exception):
+    """What an adapter raises on reading an answer that is sound, but has less than is asked for.
+
+    It stays where it is, and one that has enough is made (case B13).
+    """
+
+
+class Kept(Struct, frozen=True):
+    """What is stored of something that was made: the answer, and what it was made from."""
+
+    answer: Answer
+    evidence: Sequence[Evidence] | None = None
+
+
 class _Shared(Struct, frozen=True):
     """What one lookup or making gives to all that asked for the same at once."""
 
@@ -119,13 +133,17 @@ class Front:
             late = yield from self._kept(ask.request, made, found)
             return Landed(_Shared(found, made.answer, made=True), since if late else sequence)
 
-        key = (self._kind, *flight_key(ask))
+        key = self.place(ask)
         shared = yield from self.core.together(key, look_or_make, self._driven)
         if not given:
             given += self._copied(shared.value, read)
         if not given:
             yield from look_or_make(None)
         return given[-1]
+
+    def place(self, ask: Ask) -> tuple[str, ...]:
+        """Return what makes two concurrent requests of this adapter the same."""
+        return (self._kind, *flight_key(ask))
 
     def _kept(self, request: Request, made: Made[Output], outcome: Outcome) -> Flow[bool]:
         """Store what was made, if it has a stored form; tell whether it came too late."""
@@ -149,10 +167,25 @@ class Front:
             try:
                 report = fields(outcome) if isinstance(outcome, Hit) else stale_fields(outcome)
                 return Found(outcome, read(outcome.entry.answer, report))
+            except TooFew as error:
+                return (yield from self._none_fits(ask, str(error)))
             except CodecError as error:
                 unreadable = error
             yield from self._drop(outcome, unreadable)
         return Miss(reason=Reason.CORRUPT, detail="the stored answer is unreadable")
+
+    def _none_fits(self, ask: Ask, detail: str) -> Flow[Miss]:
+        fence = yield from self.core.sequence()
+        return Miss(
+            reason=Reason.NOT_FOUND,
+            detail=detail,
+            identity=None if fence is None else ask.identity,  # who knows no fence stores nothing
+            scope=ask.scope,
+            settings=ask.request.runs.digest,
+            fence=fence or 0,
+            controls=ask.controls,
+            slot=ask.slot,
+        )
 
     def _copied(self, shared: _Shared, read: Read[Output]) -> list[Output]:
         """Return the own copy of one who waited; nothing where it has to make its own."""
@@ -160,6 +193,8 @@ class Front:
             return []
         try:
             copy = read(shared.answer, self._report_of(shared))
+        except TooFew:
+            return []
         except CodecError as error:
             self.core.counters.note("adapter.undecodable", error)
             return []
@@ -194,6 +229,17 @@ class Front:
         """Purge an entry whose payload cannot be read, and count it."""
         self.core.counters.note("adapter.undecodable", error)
         yield from self._guarded(lambda: flows.remove(outcome.entry), "drop")
+
+    def kept(self, keep: Callable[[], Kept | None]) -> Kept | None:
+        """Return the stored form that an adapter gives, or nothing: then that is counted."""
+        try:
+            kept = keep()
+        except Exception as error:  # noqa: BLE001 - counted; the answer is given, but not stored
+            self.failed("not_storable", error)
+            return None
+        if kept is None:
+            self.event("adapter.not_storable")
+        return kept
 
     def explain(self, ask: Ask, recheck: Recheck | None = None) -> Flow[Explanation]:
         """Tell which check would decide about a request now; here a failure is an error."""

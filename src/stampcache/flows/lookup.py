@@ -36,7 +36,9 @@ from stampcache.errors import (
 )
 from stampcache.guards import Asked, Profile, profile_entry
 from stampcache.model import (
+    AS_SET,
     Candidate,
+    Controls,
     Entry,
     Evidence,
     Identity,
@@ -56,6 +58,7 @@ class Ask(Struct, frozen=True, kw_only=True):
 
     ``embedder`` is the stamp in the Partition, ``revision`` that by which the model answered last.
     With ``allow_stale`` a stale entry of this very question is enough: no other one is looked for.
+    ``controls`` are those in force, and ``slot`` the number of the answer in a variety.
     """
 
     request: Request
@@ -70,6 +73,8 @@ class Ask(Struct, frozen=True, kw_only=True):
     revision: str = ""
     record: bool = True
     allow_stale: bool = False
+    controls: Controls = AS_SET
+    slot: int = 0
 
 
 class _Seen:
@@ -100,6 +105,8 @@ class _Seen:
             embedder=embedded.embedder if embedded else "",
             fence=self.fence,
             trace=tuple(self.checks),
+            controls=ask.controls,
+            slot=ask.slot,
         )
         return miss if self.stale is None else Stale(entry=self.stale, **_shared(miss))
 
@@ -115,6 +122,8 @@ def _said(finding: Objection) -> str:
 def lookup(ask: Ask) -> Flow[Outcome]:
     """Return the answer to this very question, else to the same question in other words."""
     identity = ask.identity
+    if ask.controls.no_cache:
+        return (yield from _not_looked_up(ask))
     damage: CodecError | None = None
     try:
         entry: Entry | None = yield Fetch(identity.partition, identity.key)  # no detour: each hit's
@@ -146,6 +155,13 @@ def lookup(ask: Ask) -> Flow[Outcome]:
     if ask.allow_stale and seen.stale is not None:
         return (yield from _with_fence(ask, seen))
     return (yield from _by_meaning(ask, seen))
+
+
+def _not_looked_up(ask: Ask) -> Flow[Outcome]:
+    seen = _Seen()
+    seen.finding = Objection(Reason.NO_CACHE)
+    seen.reject("controls", seen.finding)
+    return (yield from _with_fence(ask, seen))
 
 
 def _used(ask: Ask, entry: Entry) -> Flow[None]:
@@ -185,6 +201,8 @@ def _unavailable(ask: Ask, reason: Reason, error: StampCacheError) -> Flow[Miss]
         scope=ask.scope,
         settings=ask.request.runs.digest,
         trace=(check,),
+        controls=ask.controls,
+        slot=ask.slot,
     )
 
 
@@ -298,10 +316,7 @@ def _grounded(ask: Ask, entry: Entry, asked: tuple[Evidence, ...]) -> Flow[Objec
     if finding is not None:
         return finding
     if not ask.can_retrieve:
-        return Objection(
-            Reason.EVIDENCE_UNKNOWN,
-            "pass retrieve= so that the entry's own question can be rechecked",
-        )
+        return decide.same_evidence(entry, asked)
     try:
         own = yield from Retrieve(entry.question)
     except RetrieverError as error:

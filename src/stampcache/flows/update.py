@@ -18,7 +18,9 @@ from stampcache.errors import (
     WindowError,
 )
 from stampcache.model import (
+    AS_SET,
     Answer,
+    Controls,
     Entry,
     Evidence,
     Identity,
@@ -42,6 +44,7 @@ class Fill(Struct, frozen=True, kw_only=True):
     rules: Rules
     now: float
     outcome: Stale | Miss | None
+    controls: Controls = AS_SET
     embedder: str = ""
     corpus: str = ""
 
@@ -49,6 +52,8 @@ class Fill(Struct, frozen=True, kw_only=True):
 def update(fill: Fill) -> Flow[Update]:
     """Store an answer that may be stored, unless a source changed while it was made."""
     refusal = decide.admit(fill.answer, fill.request.runs.seam, fill.rules)
+    if refusal is None and fill.controls.no_store:
+        refusal = Objection(Reason.NO_STORE)
     if refusal is not None:
         return (yield from _refused(fill, refusal))
     try:
@@ -85,8 +90,8 @@ def _vector(fill: Fill) -> Flow[Embedded | None]:
     """Return the vector that the Miss carries, or embed the question: once per request, never twice."""
     if decide.semantic_gate(fill.request, fill.rules) is not None:
         return None
-    if fill.outcome is not None:
-        before = fill.outcome
+    before = fill.outcome
+    if before is not None and not fill.controls.no_cache:  # who does not look up does not embed
         if before.vector is None or before.embedder != fill.embedder:  # of another generation
             return None
         return Embedded(before.vector, before.norm, before.embedder)
@@ -102,7 +107,8 @@ def _vector(fill: Fill) -> Flow[Embedded | None]:
 
 def _entry(fill: Fill, embedded: Embedded | None) -> Entry:
     evidence = fill.evidence
-    lifetime = decide.lifetime(evidence, fill.request.kind, fill.rules)
+    ttl_s = fill.controls.ttl_s
+    lifetime = decide.lifetime(evidence, fill.request.kind, fill.rules, ttl_s)
     settings = fill.request.runs
     return Entry(
         id=fill.entry_id,
@@ -119,7 +125,7 @@ def _entry(fill: Fill, embedded: Embedded | None) -> Entry:
         stamps=fill.stamps,
         created_at=fill.now,
         expires_at=ttl.expiry(fill.now, lifetime.ttl_s, fill.entry_id),
-        kind=fill.request.kind,
+        kind=fill.request.kind if ttl_s is None else "",  # whose life never slides
         corpus=fill.corpus,
         whole_corpus=settings.whole_corpus,
     )

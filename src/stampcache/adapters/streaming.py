@@ -1,0 +1,158 @@
+"""Streams through a `Front`: read along with an equal one, replayed from the cache, or made and kept.
+
+A stream is stored when its source has ended, before its last reader is told so; one that fails or is
+abandoned is not stored. Readers get the very same items: an adapter whose items can be changed copies
+them for each of its callers.
+"""
+
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
+from typing import Generic, TypeVar
+
+from msgspec import Struct
+
+from stampcache.adapters.front import Found, Front, Kept, Recheck
+from stampcache.adapters.reporting import CacheFields, fields, shared_fields, stale_fields
+from stampcache.effects import Flow
+from stampcache.flows import Ask
+from stampcache.model import Answer
+from stampcache.outcome import Miss, Outcome, Stale
+from stampcache.streams import AsyncOpened, AsyncReader, Opened, Reader
+
+Head = TypeVar("Head")
+Item = TypeVar("Item")
+
+
+class Begun(Generic[Head]):
+    """What is known of a stream when it begins; ``answer`` is set once it has ended and is stored."""
+
+    def __init__(self, outcome: Outcome, head: Head, answer: Answer | None, *, made: bool) -> None:
+        self.outcome = outcome
+        self.head = head
+        self.answer = answer
+        self.made = made
+
+    def report(self, *, led: bool) -> CacheFields:
+        """Return the fields for one reader: who reads along with another's making is told so."""
+        if isinstance(self.outcome, Stale) and not self.made:
+            return stale_fields(self.outcome)
+        if led or not self.made:
+            return fields(self.outcome)
+        return shared_fields(self.outcome, self.answer or Answer(text=""))
+
+
+class Replay(Struct, Generic[Head, Item], frozen=True, kw_only=True):
+    """How an adapter's streams are read from the cache, and kept.
+
+    ``read`` gives a stored answer as a stream, or raises `CodecError`. ``keep`` gives what is stored of
+    a stream that has ended, or ``None`` where that has no stored form.
+    """
+
+    read: Callable[[Answer], Opened[Head, Item]]
+    keep: Callable[[Head, Sequence[Item]], Kept | None]
+
+
+class Streaming:
+    """The streams of one adapter."""
+
+    def __init__(self, front: Front) -> None:
+        self._front = front
+
+    def stream(
+        self,
+        ask: Ask,
+        replay: Replay[Head, Item],
+        make: Callable[[Miss | Stale], Opened[Head, Item]],
+        *,
+        recheck: Recheck | None = None,
+    ) -> Reader[Begun[Head], Item]:
+        """Return a reader of the answer; nothing is looked up or made before it is read.
+
+        Args:
+            ask: what `Front.ask` returned for the request.
+            replay: how it is read from the cache, and kept.
+            make: begins to make it after a lookup that found none. Its failure is the readers'.
+            recheck: see `Front.serve`.
+        """
+        front = self._front
+
+        def begin() -> Opened[Begun[Head], Item]:
+            found = front.run(self._look(ask, replay, recheck))
+            if isinstance(found, Found):
+                stored = found.output
+                known = found.outcome.answer
+                return Opened(Begun(found.outcome, stored.head, known, made=False), stored.items)
+            made = make(found)
+            begun = Begun(found, made.head, None, made=True)
+            return Opened(begun, keeping(begun, made.items))
+
+        def keeping(begun: Begun[Head], items: Iterator[Item]) -> Iterator[Item]:
+            given: list[Item] = []
+            for item in items:
+                given.append(item)
+                yield item
+            front.run(self._keep(ask, replay, begun, given))
+
+        since = front.run(front.core.sequence())
+        return front.core.streams.read(front.place(ask), since, begin)
+
+    async def astream(
+        self,
+        ask: Ask,
+        replay: Replay[Head, Item],
+        make: Callable[[Miss | Stale], Awaitable[AsyncOpened[Head, Item]]],
+        *,
+        recheck: Recheck | None = None,
+    ) -> AsyncReader[Begun[Head], Item]:
+        """See `stream`; for the tasks of the running loop."""
+        front = self._front
+
+        async def begin() -> AsyncOpened[Begun[Head], Item]:
+            found = await front.arun(self._look(ask, replay, recheck))
+            if isinstance(found, Found):
+                stored = found.output
+                known = found.outcome.answer
+                begun = Begun(found.outcome, stored.head, known, made=False)
+                return AsyncOpened(begun, _one_by_one(stored.items))
+            made = await make(found)
+            begun = Begun(found, made.head, None, made=True)
+            return AsyncOpened(begun, keeping(begun, made.items))
+
+        async def keeping(begun: Begun[Head], items: AsyncIterator[Item]) -> AsyncIterator[Item]:
+            given: list[Item] = []
+            async for item in items:
+                given.append(item)
+                yield item
+            await front.arun(self._keep(ask, replay, begun, given))
+
+        since = await front.arun(front.core.sequence())
+        return front.core.streams.aread(front.place(ask), since, begin)
+
+    def report(self, begun: Begun[Head], *, led: bool) -> CacheFields:
+        """Return the fields for one reader, and count it if it read along."""
+        if not led:
+            self._front.followed(begun.outcome)
+        return begun.report(led=led)
+
+    def _look(
+        self, ask: Ask, replay: Replay[Head, Item], recheck: Recheck | None
+    ) -> Flow[Found[Opened[Head, Item]] | Miss | Stale]:
+        def read(answer: Answer, report: CacheFields) -> Opened[Head, Item]:  # noqa: ARG001 - each reader has its own
+            return replay.read(answer)
+
+        return self._front.look(ask, recheck=recheck, read=read)
+
+    def _keep(
+        self, ask: Ask, replay: Replay[Head, Item], begun: Begun[Head], given: Sequence[Item]
+    ) -> Flow[None]:
+        kept = self._front.kept(lambda: replay.keep(begun.head, given))
+        if kept is None:
+            return
+        begun.answer = kept.answer
+        yield from self._front.update(
+            ask.request, kept.answer, outcome=begun.outcome, evidence=kept.evidence
+        )
+
+
+async def _one_by_one(items: Iterator[Item]) -> AsyncIterator[Item]:
+    for item in items:
+        yield item
