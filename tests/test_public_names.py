@@ -12,6 +12,7 @@ NAMES = [
     "Calibration",
     "CodecError",
     "ConfigError",
+    "Controls",
     "EmbedderError",
     "Entry",
     "Evidence",

@@ -13,7 +13,7 @@ from msgspec.structs import replace
 
 from stampcache import flows
 from stampcache.drivers import AsyncPorts, Ports
-from stampcache.effects import Fence, Flow, Note, Step
+from stampcache.effects import Fence, Fenced, Flow, Note, Step
 from stampcache.embedding import QuestionEmbedder, Told
 from stampcache.errors import StoreError
 from stampcache.explain import Explanation
@@ -59,7 +59,7 @@ class Core:
         self.intake = Intake(parts.terms)
         self.counters = Counters()
         self.flights = Flights(timeout_s=parts.flight_timeout_s)
-        self.streams = Streams()
+        self.streams = Streams(timeout_s=parts.flight_timeout_s)
         self._counters_saved_at = self.intake.now()
         embedding = parts.embedding
         if embedding is not None:
@@ -92,7 +92,8 @@ class Core:
 
         The faces drive `flows.lookup` themselves: a flow around it would cost a twentieth of a hit.
         """
-        self.counters.outcome(outcome, scope_part(ask))
+        identity = ask.identity
+        self.counters.outcome(outcome, "" if identity is None else identity.scope)
         return outcome
 
     def lookup_now(self, ask: Ask) -> Flow[Outcome]:
@@ -106,7 +107,9 @@ class Core:
         """Return the cached answer, else the one that is made, once for all that ask meanwhile."""
         if isinstance(ask, Miss):
             self.counters.outcome(ask, "")
-            return as_answer((yield from make))
+            alone = as_answer((yield from make))
+            self.counters.made(alone.usage, "")
+            return alone
 
         def look_or_make(since: int | None) -> Flow[Landed[Answer]]:
             outcome = yield from self.lookup_now(ask)
@@ -139,6 +142,16 @@ class Core:
             yield from Note("sequence", error)
             return None
 
+    def changed(self, ask: Ask, fence: int) -> Flow[bool]:
+        """Tell whether a change came after a fence that may touch what is made of this request."""
+        try:
+            return bool((yield from Fenced(self.intake.anything(ask), fence)))
+        except StoreError as error:
+            if self.strict:
+                raise
+            yield from Note("sequence", error)
+            return True
+
     def explain(self, request: Request, ask: Ask | Miss) -> Flow[Explanation]:
         """Look up without counting; whether it is recorded is said in the `Ask`."""
         outcome: Outcome = ask if isinstance(ask, Miss) else (yield from flows.lookup(ask))
@@ -162,6 +175,8 @@ class Core:
             if isinstance(done, Stored):
                 self.intake.revisions.saw(request.runs, done.entry.answer.revision)
         self.counters.update(done, scope_part(fill))
+        if isinstance(answer, Answer):
+            self.counters.made(answer.usage, scope_part(fill))
         if self.intake.now() - self._counters_saved_at >= _SAVE_COUNTERS_EVERY_S:
             yield from Step(
                 sync=self.save_counters, aio=lambda: asyncio.to_thread(self.save_counters)

@@ -5,7 +5,7 @@ here is soft and reported: is the entry still valid, is the candidate the same q
 answer be stored, for how long.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from types import MappingProxyType
 
 from msgspec import Struct
@@ -16,7 +16,7 @@ from stampcache.calibration import Calibration
 from stampcache.errors import ConfigError
 from stampcache.model import Answer, Candidate, Entry, Evidence, Reason
 from stampcache.refusals import looks_refused
-from stampcache.request import Request, Seam
+from stampcache.request import Request, Seam, Settings
 from stampcache.ttl import SKEW_S, Lifetime
 
 MAX_ANSWER_BYTES = 8 * 2**20
@@ -40,6 +40,7 @@ class Rules(Struct, frozen=True, kw_only=True):
     revisions_matter: bool = False
     max_answer_bytes: int = MAX_ANSWER_BYTES
     strict: bool = False
+    deterministic_only: bool = False
     sliding: bool = False
 
     def __post_init__(self) -> None:
@@ -131,6 +132,32 @@ def semantic_gate(request: Request, rules: Rules) -> Objection | None:
             Reason.NOT_FOUND, "a prompt is matched exactly only, as what else it holds is not known"
         )
     return None
+
+
+def variable(settings: Settings) -> Objection | None:
+    """Say why a model may answer otherwise the next time, or ``None`` if its settings forbid it (N5).
+
+    Every temperature in the parameters must be 0; a missing one is the provider's default, not 0.
+    """
+    found = list(_temperatures(settings.params))
+    if not found:
+        return Objection(Reason.NOT_DETERMINISTIC, "no temperature is set")
+    others = [each for each in found if isinstance(each, bool) or each != 0]
+    if others:
+        return Objection(Reason.NOT_DETERMINISTIC, f"temperature is {others[0]}")
+    return None
+
+
+def _temperatures(params: object) -> Iterator[object]:
+    if isinstance(params, Mapping):
+        for name, value in params.items():
+            if name == "temperature":
+                yield value
+            else:
+                yield from _temperatures(value)
+    elif isinstance(params, list | tuple):
+        for value in params:
+            yield from _temperatures(value)
 
 
 def triage(candidate: Candidate, asked: guards.Asked, threshold: float) -> Objection | None:

@@ -11,6 +11,7 @@ import asyncio
 import base64
 import threading
 from collections.abc import Callable, Sequence
+from contextlib import nullcontext
 
 import msgspec
 import numpy as np
@@ -21,6 +22,7 @@ from stampcache.embed import aembed_question, embed_question, embed_texts
 from stampcache.errors import ConfigError, EmbedderError
 from stampcache.model import Vector
 from stampcache.ports import Embedded, Embedder, Store
+from stampcache.scope import scope
 
 CANARIES = (
     "How many days of leave does a new employee have in the first year?",
@@ -29,6 +31,9 @@ CANARIES = (
 )
 SAME_COSINE = 0.999
 """Above it two vectors of one text are of one embedder: other hardware or precision stays above."""
+
+_ANEW = scope(no_cache=True, no_store=True)
+"""An embedder may itself stand behind a cache of vectors, which would hide that it changed."""
 
 _MOST_GENERATIONS = 64
 _KNOWS_SOME_TEXTS = (LookupError, AssertionError, NotImplementedError)
@@ -120,14 +125,16 @@ class QuestionEmbedder:
             ConfigError: it has another size than the store's vectors.
         """
         stamp = self.stamp
-        embedded = embed_question(self.embedder, canonical.text(question))
+        with self._of_generation():
+            embedded = embed_question(self.embedder, canonical.text(question))
         self._settle(embedded, stamp)
         return Embedded(embedded.vector, embedded.norm, stamp)
 
     async def aembed(self, question: str) -> Embedded:
         """Return the same as `embed` without blocking the event loop."""
         stamp = self.stamp
-        embedded = await aembed_question(self.embedder, canonical.text(question))
+        with self._of_generation():
+            embedded = await aembed_question(self.embedder, canonical.text(question))
         if self._seen and len(embedded.vector) == self._known_dimension:
             self._settle(embedded, stamp)
         else:
@@ -172,14 +179,19 @@ class QuestionEmbedder:
                 " store. Nothing was lost."
             )
 
+    def _of_generation(self) -> scope | nullcontext[None]:
+        """Embed anew in a later generation: a cache of vectors may hold those of the one before."""
+        return _ANEW if self.generation > 1 else nullcontext()
+
     def _canaries(self) -> Sequence[Embedded]:
-        try:
-            return embed_texts(self.embedder, CANARIES)
-        except EmbedderError as error:
-            if error.__cause__ is not None:
-                raise
-            # it answered, but no row per text: some embed one text at a time
-            return [embed_question(self.embedder, text) for text in CANARIES]
+        with _ANEW:
+            try:
+                return embed_texts(self.embedder, CANARIES)
+            except EmbedderError as error:
+                if error.__cause__ is not None:
+                    raise
+                # it answered, but no row per text: some embed one text at a time
+                return [embed_question(self.embedder, text) for text in CANARIES]
 
     def _generation_of(self, seen: Sequence[Embedded]) -> int:
         mine = msgspec.json.encode([_Canary(_packed(one.vector), one.norm) for one in seen])

@@ -36,6 +36,7 @@ class Face:
         ttl_s: float | None = LIFETIME_S,
         lifetimes: Mapping[str, Lifetime] | None = None,
         revisions: Revisions = "shown",
+        deterministic_only: bool = False,
         max_answer_bytes: int = MAX_ANSWER_BYTES,
         flight_timeout_s: float = 120.0,
         strict: bool = False,
@@ -45,6 +46,7 @@ class Face:
         rules = Rules(
             lifetimes=_lifetimes(ttl_s, lifetimes or {}),
             revisions_matter=is_stale(revisions),
+            deterministic_only=deterministic_only,
             max_answer_bytes=max_answer_bytes,
             strict=strict,
         )

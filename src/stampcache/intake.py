@@ -11,7 +11,7 @@ from typing import Literal, TypeAlias
 from msgspec import Struct
 from msgspec.structs import replace
 
-from stampcache import canonical, identity
+from stampcache import canonical, decide, identity, signature
 from stampcache.decide import Rules
 from stampcache.errors import CanonicalError, ConfigError, ScopeError
 from stampcache.flows import Ask, Fill
@@ -20,8 +20,8 @@ from stampcache.model import (
     AS_SET,
     Answer,
     Controls,
+    Entry,
     Evidence,
-    Identity,
     Reason,
     Scope,
     Stamps,
@@ -106,11 +106,14 @@ class Intake:
         record: bool = True,
         allow_stale: bool = False,
         before: Miss | Stale | None = None,
+        filled: bool = False,
+        served: Hit | None = None,
     ) -> Ask | Miss:
         """Return the input of `flows.lookup`, or the Miss of a request that bypasses the cache.
 
         ``before`` is the outcome of an earlier call that this one continues, wherever it runs: in its
-        scope, and under its controls.
+        scope, and under its controls besides those in force. ``filled`` says that an answer is here
+        already; it takes the place of the one that was ``served``, if any, in a variety.
 
         Raises:
             ConfigError: the request is of a kind that this cache does not know.
@@ -121,6 +124,10 @@ class Intake:
         scope = before.scope if before is not None else self._scope_of(request.scope, said)
         if scope is None:
             return _bypass(Reason.UNSCOPED, _UNSCOPED)
+        if self.terms.rules.deterministic_only and request.runs.seam.is_reply:
+            variable = decide.variable(request.runs)
+            if variable is not None:
+                return _bypass(variable.reason, variable.detail)
         try:
             stamps = self.stamps
             where = self._realms.of(scope, request.runs, stamps)
@@ -141,20 +148,24 @@ class Intake:
             record=record,
             allow_stale=allow_stale,
         )
-        controls = request.controls if before is None else before.controls
-        if before is None and said is not None and said.controls is not AS_SET:
-            controls = controls.over(said.controls)
+        controls = _controls(request, said, before)
         if controls is AS_SET:  # nearly always
             return ask
-        slot = before.slot if before is not None else self._slot(address, controls, record=record)
-        address = identity.of_variety(address, slot, where)
-        return replace(ask, identity=address, controls=controls, slot=slot)
-
-    def _slot(self, address: Identity, controls: Controls, *, record: bool) -> int:
-        if controls.variety == 1:
-            return 0
-        place = (address.partition, address.key)
-        return self._varieties.slot(*place, controls.variety, take=record)
+        if before is not None:
+            slot = before.slot
+        elif controls.variety == 1 or not request.runs.seam.is_reply:
+            slot = 0
+        elif filled:
+            slot = self._varieties.to_fill(address, where, controls.variety, served)
+        else:
+            slot = self._varieties.next(address, controls.variety, take=record)
+        return replace(
+            ask,
+            identity=identity.of_variety(address, slot, where),
+            controls=controls,
+            slot=slot,
+            record=record and not controls.no_store,  # not even which question was asked
+        )
 
     def fill(
         self,
@@ -167,7 +178,8 @@ class Intake:
         before = None if isinstance(outcome, Hit) else outcome
         if before is not None and before.identity is None:
             return _bypass(before.reason, before.detail)
-        asked = self.ask(request, can_retrieve=False, before=before)
+        served = outcome if isinstance(outcome, Hit) else None
+        asked = self.ask(request, can_retrieve=False, before=before, filled=True, served=served)
         if isinstance(asked, Miss):
             return asked
         if before is not None and not _continues(before, asked):
@@ -189,15 +201,39 @@ class Intake:
             corpus=self._corpus_of(request.runs),
         )
 
+    def anything(self, ask: Ask) -> Entry:
+        """Return an entry that stands for whatever is made of a request: any document may be cited."""
+        return Entry(
+            id="",
+            identity=ask.identity,
+            question=ask.request.question,
+            answer=Answer(text=""),
+            signature=signature.sign(norm="", evidence=None, now=ask.now),
+            evidence=(Evidence(),),
+            stamps=self.stamps_of(ask.request.runs),
+            created_at=ask.now,
+            expires_at=None,
+        )
+
     def _corpus_of(self, settings: Settings) -> str:
         """Return the corpus that was asked: that of the manifest, but for a bare call of a model."""
-        asked_none = settings.seam is Seam.MODEL
+        asked_none = settings.seam in (Seam.MODEL, Seam.VECTOR)
         return settings.corpus or ("" if asked_none else self.terms.corpus)
 
     def stamps_of(self, settings: Settings) -> Stamps:
         """Return all stamps that an entry of these settings carries."""
         stamps = settings.stamps.over(self.stamps)
         return stamps.over(Stamps(model=settings.model))
+
+
+def _controls(request: Request, said: Surroundings | None, before: Miss | Stale | None) -> Controls:
+    """Return the controls in force: the request's, those around it, and those of an earlier call."""
+    controls = request.controls
+    if said is not None and said.controls is not AS_SET:
+        controls = controls.over(said.controls)
+    if before is not None and before.controls is not AS_SET:
+        controls = controls.over(before.controls)
+    return controls
 
 
 _NO_TENANT = (
@@ -250,7 +286,8 @@ def flight_key(ask: Ask) -> tuple[str, str, str]:
     allowed = "stale:" if ask.allow_stale else ""
     controls = ask.controls
     if controls is not AS_SET:
-        allowed += f"{controls.no_store}:{controls.ttl_s}:"
+        allowed += "unstored:" if controls.no_store else ""
+        allowed += "" if controls.ttl_s is None else f"{float(controls.ttl_s)!r}:"
         allowed += secrets.token_hex(8) if controls.no_cache else ""
     return (ask.identity.partition, ask.identity.key, allowed + cited)
 

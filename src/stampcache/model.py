@@ -5,7 +5,7 @@ The words are those of docs/glossary.md. Nothing here reads a clock, an environm
 
 import enum
 from collections.abc import Mapping
-from math import isfinite
+from sys import float_info
 from typing import TypeAlias
 
 import numpy as np
@@ -42,6 +42,7 @@ class Reason(enum.Enum):
     UNCACHEABLE = "uncacheable"
     UNCALIBRATED = "embedder not calibrated"
     UNSCOPED = "no tenant in scope"
+    NOT_DETERMINISTIC = "settings are not deterministic"
     BEYOND_WINDOW = "beyond the embedder's window"
     EVIDENCE_UNKNOWN = "evidence unknown"
     EMBEDDER_CHANGED = "embedder changed"
@@ -98,8 +99,11 @@ class Controls(Struct, frozen=True, kw_only=True, gc=False):
     variety: int = 1
 
     def __post_init__(self) -> None:
-        if self.ttl_s is not None and not (self.ttl_s > 0 and isfinite(self.ttl_s)):
-            raise ConfigError(f"ttl_s= is {self.ttl_s}; give a finite number of seconds above 0.")
+        for name, told in (("no_cache", self.no_cache), ("no_store", self.no_store)):
+            if type(told) is not bool:  # of a text nobody knows which it is
+                raise ConfigError(f"{name}= is {told!r}; give True or False.")
+        if self.ttl_s is not None and not _is_duration(self.ttl_s):
+            raise ConfigError(f"ttl_s= is {self.ttl_s!r}; give a finite number of seconds above 0.")
         if type(self.variety) is not int or self.variety < 1:
             raise ConfigError(f"variety= is {self.variety!r}; give a whole number, 1 or more.")
 
@@ -111,6 +115,12 @@ class Controls(Struct, frozen=True, kw_only=True, gc=False):
             ttl_s=other.ttl_s if self.ttl_s is None else self.ttl_s,
             variety=other.variety if self.variety == 1 else self.variety,
         )
+
+
+def _is_duration(seconds: object) -> bool:
+    if type(seconds) not in (int, float):
+        return False
+    return 0 < seconds <= float_info.max  # type: ignore[operator]  # a number, by its type
 
 
 AS_SET = Controls()

@@ -29,6 +29,7 @@ def open_cache(
     ttl_s: float | None = LIFETIME_S,
     lifetimes: Mapping[str, Lifetime] | None = None,
     revisions: Revisions = "shown",
+    deterministic_only: bool = False,
     max_answer_bytes: int = MAX_ANSWER_BYTES,
     flight_timeout_s: float = 120.0,
     strict: bool = False,
@@ -58,6 +59,7 @@ def open_cache(
         ttl_s: the life of an answer of no stated kind in seconds; ``None``: until it is invalidated.
         lifetimes: lifetimes by kind of data, besides and instead of those of `stampcache.ttl.KINDS`; a
             request says its ``kind``.
+        deterministic_only: keep no answers of models whose temperature is not set to 0.
         max_answer_bytes: larger answers are not stored.
         flight_timeout_s: how long an equal request waits for the one that is being made.
         strict: raise `StoreError`, `EmbedderError` and `VerifierError` instead of going on without the
@@ -81,6 +83,7 @@ def open_cache(
         ttl_s=ttl_s,
         lifetimes=lifetimes,
         revisions=revisions,
+        deterministic_only=deterministic_only,
         max_answer_bytes=max_answer_bytes,
         flight_timeout_s=flight_timeout_s,
         strict=strict,

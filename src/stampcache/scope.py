@@ -104,6 +104,8 @@ class scope:
         self._audience = audience
         self._question = question
         self._evidence = None if evidence is None else tuple(evidence)
+        if not all(isinstance(chunk, Evidence) for chunk in self._evidence or ()):
+            raise ConfigError("evidence= takes a sequence of Evidence.")
         self._controls = Controls(
             no_cache=no_cache, no_store=no_store, ttl_s=ttl_s, variety=variety
         )

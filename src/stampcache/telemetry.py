@@ -12,7 +12,7 @@ from os import getpid
 
 from msgspec import Struct
 
-from stampcache.model import Level
+from stampcache.model import Level, Usage
 from stampcache.outcome import Hit, Outcome, Stale, Stored, Update
 
 LOGGER = logging.getLogger("stampcache")
@@ -23,6 +23,9 @@ class Stats(Struct, frozen=True, kw_only=True):
     """Figures of one scope, or of everything. Tokens and seconds are those that hits saved.
 
     ``shared`` are requests that got what an equal one, which was under way, was given.
+    ``made_tokens`` are those of the answers that were made, stored or not: input and output, as far as
+    providers told. ``provider_cached_tokens`` are those among their input that a provider had in its own
+    prefix cache; ``None`` where no provider told of any answer.
     """
 
     entries: int
@@ -34,6 +37,8 @@ class Stats(Struct, frozen=True, kw_only=True):
     shared: int
     saved_tokens: int
     saved_s: float
+    made_tokens: int
+    provider_cached_tokens: int | None
     counters: Mapping[str, int]
 
     @property
@@ -51,7 +56,7 @@ class Counters:
     """Thread-safe counts by name. Names of outcomes are ``hit.exact``, ``miss.not_found``, ..."""
 
     def __init__(self) -> None:
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()  # a stream may be forgotten, and so counted, at any point
         self._scopes: OrderedDict[str, Counter[str]] = OrderedDict()
         self._latest: str | None = None  # the scope at the end of the order
         self._retired: Counter[str] = Counter()
@@ -65,7 +70,8 @@ class Counters:
             usage, milliseconds = made.usage, int(made.latency_s * 1000)
             tokens = (usage.input_tokens or 0) + (usage.output_tokens or 0)
             with self._lock:
-                counts = self._counts(scope)
+                latest = scope == self._latest
+                counts = self._scopes[scope] if latest else self._counts(scope)
                 counts["hit.exact" if outcome.level is Level.EXACT else "hit.semantic"] += 1
                 if tokens:
                     counts["saved.tokens"] += tokens
@@ -89,6 +95,17 @@ class Counters:
         else:
             self._add(f"refused.{update.reason.name.lower()}", scope)
 
+    def made(self, usage: Usage, scope: str) -> None:
+        """Count what making an answer took, as far as its provider told: unknown is not zero."""
+        told = (
+            ("made.input_tokens", usage.input_tokens),
+            ("made.output_tokens", usage.output_tokens),
+            ("made.cached_tokens", usage.cached_tokens),
+        )
+        for name, tokens in told:
+            if tokens is not None:
+                self._add(name, scope, tokens)
+
     def note(self, what: str, error: Exception) -> None:
         """Count and log a failure that the application does not see."""
         self._add(f"error.{what}", "")
@@ -108,22 +125,27 @@ class Counters:
         if getpid() != self._pid:
             self._begin_anew()
         with self._lock:
-            total = self._total()
-            unsaved = total - self._saved
-            self._saved = total
-            return unsaved
+            total, before = self._total(), self._saved
+            self._saved = Counter(total)
+            return {
+                name: count - before[name]
+                for name, count in total.items()
+                if name not in before or count != before[name]  # a zero that was told is kept, too
+            }
 
     def give_back(self, unsaved: Mapping[str, int]) -> None:
         """Count again as unsaved what could not be saved."""
         with self._lock:
             self._saved.subtract(unsaved)
+            for name in [name for name in unsaved if not self._saved[name]]:
+                del self._saved[name]
 
     def _begin_anew(self) -> None:
         """Start in a forked child: what its parent counted, the parent saves.
 
         A hit does not look for it, as asking for the process costs a quarter of counting.
         """
-        self._lock, self._saved, self._pid = threading.Lock(), self._total(), getpid()
+        self._lock, self._saved, self._pid = threading.RLock(), self._total(), getpid()
 
     def _add(self, name: str, scope: str, count: int = 1) -> None:
         if getpid() != self._pid:
@@ -133,7 +155,7 @@ class Counters:
 
     def _total(self) -> Counter[str]:
         total = Counter(self._retired)
-        for counts in self._scopes.values():
+        for counts in list(self._scopes.values()):
             total.update(counts)
         return total
 
@@ -141,14 +163,11 @@ class Counters:
         """Return the counts of a scope; of those over the bound, longest not counted, a sum is kept."""
         if scope == self._latest:
             return self._scopes[scope]
+        counts = self._scopes.setdefault(scope, Counter())
+        self._scopes.move_to_end(scope)
         self._latest = scope
-        counts = self._scopes.get(scope)
-        if counts is None:
-            counts = self._scopes[scope] = Counter()
-            if len(self._scopes) > _SCOPES_KEPT:
-                self._retired.update(self._scopes.popitem(last=False)[1])
-        else:
-            self._scopes.move_to_end(scope)
+        if len(self._scopes) > _SCOPES_KEPT:
+            self._retired.update(self._scopes.popitem(last=False)[1])
         return counts
 
 
@@ -168,5 +187,7 @@ def summarize(counts: Mapping[str, int], entries: int) -> Stats:
         shared=shared,
         saved_tokens=counts.get("saved.tokens", 0),
         saved_s=counts.get("saved.ms", 0) / 1000,
+        made_tokens=counts.get("made.input_tokens", 0) + counts.get("made.output_tokens", 0),
+        provider_cached_tokens=counts.get("made.cached_tokens"),
         counters=dict(sorted(counts.items())),
     )

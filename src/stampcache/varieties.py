@@ -4,8 +4,13 @@ Answers of one question are numbered. Each request takes the next number, so tha
 an answer each, and those after them are given one of these in turn.
 """
 
+import os
 import threading
 from collections import OrderedDict
+
+from stampcache.identity import Realm, of_variety
+from stampcache.model import Identity
+from stampcache.outcome import Hit
 
 KEPT = 4_096
 
@@ -15,14 +20,17 @@ class Varieties:
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
+        self._pid = os.getpid()
         self._next: OrderedDict[tuple[str, str], int] = OrderedDict()
 
     def __len__(self) -> int:
         return len(self._next)
 
-    def slot(self, partition: str, key: str, variety: int, *, take: bool) -> int:
+    def next(self, address: Identity, variety: int, *, take: bool) -> int:
         """Return the next number below ``variety`` for a question, and take it unless it only looks."""
-        place = (partition, key)
+        place = (address.partition, address.key)
+        if os.getpid() != self._pid:  # whoever held the lock is not in a forked child
+            self._lock, self._pid = threading.Lock(), os.getpid()
         with self._lock:
             number = self._next.get(place, 0) % variety
             if take:
@@ -31,3 +39,13 @@ class Varieties:
                 if len(self._next) > KEPT:
                     self._next.popitem(last=False)
             return number
+
+    def to_fill(self, address: Identity, where: Realm, variety: int, served: Hit | None) -> int:
+        """Return the number of the answer that was served, else of the one that was looked up last."""
+        if served is not None:
+            kept_in = served.entry.identity.partition
+            for slot in range(variety):
+                if of_variety(address, slot, where).partition == kept_in:
+                    return slot
+        following = self._next.get((address.partition, address.key), 0)
+        return (following - 1) % variety if following else 0

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from typer.testing import Result
 
-from stampcache import open_cache
+from stampcache import Answer, Request, Usage, open_cache
 
 Run = Callable[..., Result]
 
@@ -22,12 +22,26 @@ def test_stats_in_json(run: Run, url: str) -> None:
     assert figures["misses"] == {"guard": 1, "not_found": 2}
     assert figures["refused"] == {"empty": 1}
     assert figures["saved"] == {"tokens": 550, "seconds": 1.5}
+    assert figures["made"] == {"tokens": 1100, "provider_cached_tokens": None}
 
 
 def test_stats_in_tables(run: Run, url: str) -> None:
     shown = run("stats", url).stdout
     for words in ("4 requests, hit rate 25.0%", "guard saw a difference", "answer is empty", "550"):
         assert words in shown
+
+
+@pytest.mark.parametrize("cached", [0, 384])
+def test_stats_tell_what_a_providers_own_cache_gave(run: Run, url: str, cached: int) -> None:
+    assert "provider's own cache  │ not told" in run("stats", url).stdout
+    usage = Usage(input_tokens=400, cached_tokens=cached)
+    with open_cache(url) as cache:
+        cache.update(Request(question="Another question?"), Answer(text="Yes.", usage=usage))
+    shown = run("stats", url).stdout
+    assert "tokens made           │ 1,500" in shown
+    assert f"provider's own cache  │ {cached} of these tokens" in shown
+    made = json.loads(run("stats", url, "--json").stdout)["made"]
+    assert made == {"tokens": 1500, "provider_cached_tokens": cached}
 
 
 def test_stats_of_a_new_store_are_zero(run: Run, tmp_path: Path) -> None:

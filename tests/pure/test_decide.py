@@ -1,6 +1,8 @@
 """Every rule of reuse, with the cases from just inside and just outside."""
 
 import math
+from collections import Counter
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -13,7 +15,7 @@ from stampcache.decide import Objection, Rules
 from stampcache.errors import ConfigError
 from stampcache.guards import Asked
 from stampcache.model import Answer, Candidate, Entry, Evidence, Reason
-from stampcache.request import Request, Seam
+from stampcache.request import Request, Seam, Settings
 from stampcache.signature import sign
 from stampcache.testing.contract import NOW, make_entry
 from stampcache.ttl import KINDS, Lifetime
@@ -299,3 +301,102 @@ def test_what_a_change_invalidated_is_stale_for_every_question() -> None:
 @pytest.mark.parametrize(("ahead", "expected"), [(59.0, None), (61.0, Reason.EXPIRED)])
 def test_f14_an_entry_from_the_future_is_not_served(ahead: float, expected: Reason | None) -> None:
     assert reason(decide.validity(entry(), None, NOW - ahead)) is expected
+
+
+# -- what is matched exactly only, and evidence without a retriever ---------------------------------
+
+NO_REPLIES = [seam for seam in Seam if not seam.is_reply]
+
+
+@pytest.mark.parametrize("seam", NO_REPLIES)
+def test_what_is_no_reply_is_never_matched_by_meaning(seam: Seam) -> None:
+    asked = Request(question="What is a map?", settings=Settings(seam=seam))
+    gate = decide.semantic_gate(asked, Rules(semantic=True, calibration=Calibration(0.9)))
+    assert gate is not None
+    assert (gate.reason, gate.detail) == (
+        Reason.NOT_FOUND,
+        f"{seam.value} are matched exactly only",
+    )
+
+
+@pytest.mark.parametrize("seam", NO_REPLIES)
+def test_what_is_no_reply_is_admitted_by_its_size_only(seam: Seam) -> None:
+    assert decide.admit(Answer(text="", payload=b"1", finish_reason="error"), seam, Rules()) is None
+    assert decide.admit(Answer(text="I'm sorry, but I can't help."), seam, Rules()) is None
+    large = decide.admit(Answer(text="", payload=b"12"), seam, Rules(max_answer_bytes=1))
+    assert large is not None and large.reason is Reason.TOO_LARGE
+
+
+A, B, UNKNOWN = Evidence(text="a"), Evidence(text="b"), Evidence(chunk="only an id")
+
+
+@pytest.mark.parametrize(
+    ("kept", "asked", "expected"),
+    [
+        ((A, B), (A, B), None),
+        ((A, B), (B, A), None),
+        ((), (), None),
+        ((A, A, B), (A, B, A), None),
+        ((A, A, B), (A, B), Reason.EVIDENCE_CHANGED),
+        ((A, A, B), (A, B, B), Reason.EVIDENCE_CHANGED),
+        ((A,), (A, B), Reason.EVIDENCE_CHANGED),
+        ((A, B), (A,), Reason.EVIDENCE_CHANGED),
+        ((A,), (), Reason.EVIDENCE_CHANGED),
+        (None, (A,), Reason.EVIDENCE_UNKNOWN),
+        ((UNKNOWN,), (UNKNOWN,), Reason.EVIDENCE_UNKNOWN),
+        ((A,), (UNKNOWN,), Reason.EVIDENCE_UNKNOWN),
+    ],
+)
+def test_the_very_same_chunks_in_whatever_order_are_the_same_evidence(
+    kept: tuple[Evidence, ...] | None, asked: tuple[Evidence, ...], expected: Reason | None
+) -> None:
+    finding = decide.same_evidence(make_entry("k", evidence=kept), asked)
+    assert (finding.reason if finding else None) is expected
+
+
+CHUNKS = st.lists(st.sampled_from([A, B, Evidence(text="c")]), max_size=5)
+
+
+@given(CHUNKS, CHUNKS)
+def test_same_evidence_is_equality_of_multisets(
+    kept: list[Evidence], asked: list[Evidence]
+) -> None:
+    finding = decide.same_evidence(make_entry("k", evidence=tuple(kept)), asked)
+    digests = [Counter(chunk.digest for chunk in chunks) for chunks in (kept, asked)]
+    assert (finding is None) == (digests[0] == digests[1])
+
+
+@pytest.mark.parametrize(
+    ("evidence", "told_s", "expected_s"),
+    [(None, None, 10.0), (None, 5.0, 5.0), ((A,), 60.0, 60.0), ((), 60.0, 60.0), ((), 9e9, 300.0)],
+)
+def test_what_a_request_says_of_its_life_takes_the_place_of_what_its_kind_says(
+    evidence: tuple[Evidence, ...] | None, told_s: float | None, expected_s: float
+) -> None:
+    rules = Rules(
+        lifetimes={"": Lifetime(ttl_s=1.0), "faq": Lifetime(ttl_s=10.0, granularity_s=60)}
+    )
+    lives = decide.lifetime(evidence, "faq", rules, told_s)
+    assert (lives.ttl_s, lives.cap_s, lives.granularity_s) == (expected_s, None, 60)
+    with pytest.raises(ConfigError):
+        decide.lifetime(evidence, "unknown", rules, told_s)
+
+
+@pytest.mark.parametrize(
+    ("params", "detail"),
+    [
+        ({"temperature": 0}, None),
+        ({"temperature": 0.0, "top_p": 1}, None),
+        ({"answer": [{"model": {"temperature": 0}}]}, None),
+        ({}, "no temperature is set"),
+        ({"temperature": None}, "temperature is None"),
+        ({"temperature": False}, "temperature is False"),
+        ({"temperature": 0.7}, "temperature is 0.7"),
+        ({"answer": ({"temperature": 0}, {"temperature": 1})}, "temperature is 1"),
+    ],
+)
+def test_n5_settings_are_deterministic_only_with_a_temperature_of_0(
+    params: dict[str, Any], detail: str | None
+) -> None:
+    objection = decide.variable(Settings(params=params))
+    assert (objection.detail if objection else None) == detail

@@ -27,7 +27,7 @@ from stampcache.errors import (
     StoreError,
     WindowError,
 )
-from stampcache.model import Candidate, Entry, Evidence, Level, Reason
+from stampcache.model import Candidate, Controls, Entry, Evidence, Level, Reason
 from stampcache.outcome import Hit, Stale
 from stampcache.testing import run_script
 from stampcache.testing.contract import NOW
@@ -232,3 +232,40 @@ def test_the_small_flows_pass_on_what_the_store_says() -> None:
     kept = entry()
     assert run_script(flows.remove(kept), [(Remove, True)]) is True
     assert run_script(flows.purge(NOW), [(Purge, 3)]) == 3
+
+
+# -- told otherwise for this one request (ADR 0016) -------------------------------------------------
+
+
+def told(**controls: Any) -> Controls:
+    return Controls(**controls)
+
+
+def test_who_is_told_not_to_look_up_asks_for_the_fence_and_nothing_else() -> None:
+    asked = replace(ask(allow_stale=True), controls=told(no_cache=True, ttl_s=5.0), slot=2)
+    outcome = miss(run_script(flows.lookup(asked), [(Fence, 7)]))
+    assert (outcome.reason, outcome.fence, outcome.vector) == (Reason.NO_CACHE, 7, None)
+    assert (outcome.controls, outcome.slot) == (asked.controls, 2)
+    assert outcome.trace[-1].step == "controls" and not outcome.trace[-1].passed
+
+
+def test_not_looking_up_in_a_store_that_is_down_is_a_miss_that_keeps_its_controls() -> None:
+    asked = replace(ask(), controls=told(no_cache=True, no_store=True), slot=1)
+    script: Script = [(Fence, StoreError("down"))]
+    outcome = miss(run_script(flows.lookup(asked), [*script, (Note, None)]))
+    assert outcome.reason is Reason.STORE_ERROR
+    assert (outcome.controls, outcome.slot) == (asked.controls, 1)
+    with pytest.raises(StoreError):
+        run_script(flows.lookup(replace(asked, rules=STRICT)), script)
+
+
+def test_other_controls_change_nothing_of_a_lookup_and_are_carried_on() -> None:
+    asked = replace(ask(), controls=told(no_store=True, ttl_s=5.0, variety=3), slot=1)
+    outcome = miss(run_script(flows.lookup(asked), [*NOT_STORED, (Embed, EMBEDDED), (Nearest, [])]))
+    assert (outcome.reason, outcome.controls, outcome.slot) == (
+        Reason.NOT_FOUND,
+        asked.controls,
+        1,
+    )
+    kept = entry()
+    assert isinstance(run_script(flows.lookup(asked), [(Fetch, kept), (Touch, None)]), Hit)

@@ -5,14 +5,15 @@ from typing import Any
 import msgspec
 import numpy as np
 import pytest
+from msgspec.structs import replace
 
-from stampcache import flows
+from stampcache import decide, flows
 from stampcache.calibration import Calibration
 from stampcache.decide import Rules
 from stampcache.effects import Clear, Effect, Embed, Fence, Fenced, Invalidate, Note, Put, ReportBad
 from stampcache.errors import EmbedderError, StoreError, WindowError
 from stampcache.flows import Fill
-from stampcache.model import Answer, Evidence, Identity, Reason, Selector, Stamps
+from stampcache.model import Answer, Controls, Evidence, Identity, Reason, Selector, Stamps
 from stampcache.outcome import Miss, Refused, Stale, Stored, Update
 from stampcache.ports import Embedded, Receipt
 from stampcache.request import Request
@@ -175,3 +176,49 @@ def test_deleting_flows_ask_for_one_thing_and_let_its_failure_through() -> None:
     ):
         with pytest.raises(StoreError):
             run_script(flow, [(effect, StoreError("down"))])
+
+
+# -- told otherwise for this one request (ADR 0016) -------------------------------------------------
+
+UNLOOKED = Miss(reason=Reason.NO_CACHE, identity=ME, fence=7)
+
+
+def test_who_is_told_not_to_store_still_learns_that_it_is_late() -> None:
+    asked = replace(fill(), controls=Controls(no_store=True))
+    done = run_script(flows.update(asked), [(Fenced, "")])
+    assert refused(done) is Reason.NO_STORE
+    assert refused(run_script(flows.update(asked), [(Fenced, "a change")])) is Reason.FENCED
+    assert refused(run_script(flows.update(replace(asked, outcome=None)), [])) is Reason.NO_STORE
+
+
+def test_an_answer_that_must_not_be_stored_is_refused_for_what_it_is_all_the_same() -> None:
+    asked = replace(fill(text=""), controls=Controls(no_store=True))
+    assert refused(run_script(flows.update(asked), [(Fenced, "")])) is Reason.EMPTY
+
+
+def test_what_was_not_looked_up_is_embedded_when_it_is_stored() -> None:
+    asked = replace(fill(outcome=UNLOOKED), controls=Controls(no_cache=True))
+    done = stored(run_script(flows.update(asked), [(Embed, Embedded(VECTOR, "2.000")), STORED]))
+    assert done.entry.signature.norm == "2.000"
+
+
+def test_a_control_that_comes_with_the_answer_embeds_nothing_again() -> None:
+    asked = replace(fill(), controls=Controls(no_cache=True))
+    assert stored(run_script(flows.update(asked), [STORED])).entry.signature.norm == "2.000"
+
+
+@pytest.mark.parametrize(
+    ("evidence", "lives_s"), [((CHUNK,), 60.0), (None, 60.0), ((), 60.0), ((CHUNK,), 9e9)]
+)
+def test_a_stated_life_is_an_upper_bound_and_does_not_slide(
+    evidence: tuple[Evidence, ...] | None, lives_s: float
+) -> None:
+    sliding = replace(
+        RULES, lifetimes={"": Lifetime(ttl_s=DAY_S), "faq": Lifetime(ttl_s=10.0, cap_s=20.0)}
+    )
+    asked = replace(fill(evidence=evidence, rules=sliding), controls=Controls(ttl_s=lives_s))
+    asked = replace(asked, request=replace(asked.request, kind="faq"))
+    entry = stored(run_script(flows.update(asked), [STORED])).entry
+    assert entry.expires_at is not None
+    assert 0.95 * lives_s <= entry.expires_at - entry.created_at <= lives_s
+    assert decide.renewal(entry, entry.expires_at - 1, sliding) is None

@@ -222,3 +222,20 @@ def test_a_text_that_is_too_long_is_refused(part: str, monkeypatch: pytest.Monke
 def test_lone_surrogates_in_a_prompt_are_kept_apart() -> None:
     prompts = [key(Request(question="q", prompt=raw)) for raw in ("\ud800", "\ud801", "?")]
     assert len(set(prompts)) == 3
+
+
+# -- a variety of answers (ADR 0016) ----------------------------------------------------------------
+
+
+def test_the_answers_of_a_variety_live_apart_in_partitions_of_one_scope() -> None:
+    where = identity.realm(b"s" * 32, Scope("acme"), Settings(), Stamps())
+    other = identity.realm(b"s" * 32, Scope("other"), Settings(), Stamps())
+    address = identity.identify(Request(question="q"), where, None)
+    slots = [identity.of_variety(address, slot, where) for slot in range(200)]
+    assert slots[0] is address
+    assert len({slot.partition for slot in slots}) == 200
+    assert {(slot.key, slot.scope, slot.tenant) for slot in slots} == {
+        (address.key, address.scope, address.tenant)
+    }
+    theirs = identity.identify(Request(question="q"), other, None)
+    assert identity.of_variety(theirs, 1, other).partition not in {one.partition for one in slots}

@@ -1,10 +1,15 @@
 """The records: what they compute when they are made, and that nothing of them can be changed."""
 
+import re
+from typing import Any
+
 import msgspec
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from stampcache.errors import CanonicalError, ConfigError
-from stampcache.model import Answer, Evidence, Level, Reason, Scope, Stamps, Usage
+from stampcache.model import AS_SET, Answer, Controls, Evidence, Level, Reason, Scope, Stamps, Usage
 from stampcache.outcome import Hit, Saved
 from stampcache.request import Request, Seam, Settings
 from stampcache.testing.contract import make_entry
@@ -155,3 +160,53 @@ def test_a_hit_tells_what_it_saved() -> None:
     one = hit(Answer(text="t", usage=usage, cost=0.5, latency_s=2.0))
     assert one.saved == Saved(input_tokens=3, output_tokens=0, cost=0.5, latency_s=2.0)
     assert one.entry_id == "e1"
+
+
+# -- controls (ADR 0016) ----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({"ttl_s": 0}, "ttl_s= is 0"),
+        ({"ttl_s": -1.0}, "ttl_s= is -1.0"),
+        ({"ttl_s": float("nan")}, "ttl_s= is nan"),
+        ({"ttl_s": float("inf")}, "ttl_s= is inf"),
+        ({"ttl_s": 10**400}, "ttl_s= is 1"),
+        ({"ttl_s": "60"}, "ttl_s= is '60'"),
+        ({"ttl_s": True}, "ttl_s= is True"),
+        ({"variety": 0}, "variety= is 0"),
+        ({"variety": 2.0}, "variety= is 2.0"),
+        ({"variety": True}, "variety= is True"),
+        ({"variety": "3"}, "variety= is '3'"),
+        ({"no_cache": "false"}, "no_cache= is 'false'"),
+        ({"no_cache": 1}, "no_cache= is 1"),
+        ({"no_store": None}, "no_store= is None"),
+    ],
+)
+def test_a_control_that_nobody_can_follow_is_refused(options: dict[str, Any], said: str) -> None:
+    with pytest.raises(ConfigError, match=re.escape(said)):
+        Controls(**options)
+
+
+FLAGS = st.booleans()
+CONTROLS = st.builds(
+    Controls,
+    no_cache=FLAGS,
+    no_store=FLAGS,
+    ttl_s=st.none() | st.floats(0.1, 1e9) | st.integers(1, 10**300),
+    variety=st.integers(1, 9),
+)
+
+
+@given(CONTROLS, CONTROLS, CONTROLS)
+def test_of_controls_around_each_other_the_inner_ones_win_and_nothing_told_is_lost(
+    inner: Controls, around: Controls, outermost: Controls
+) -> None:
+    both = inner.over(around)
+    assert both.no_cache == (inner.no_cache or around.no_cache)
+    assert both.no_store == (inner.no_store or around.no_store)
+    assert both.ttl_s == (around.ttl_s if inner.ttl_s is None else inner.ttl_s)
+    assert both.variety == (around.variety if inner.variety == 1 else inner.variety)
+    assert both.over(outermost) == inner.over(around.over(outermost))
+    assert inner.over(AS_SET) == AS_SET.over(inner) == inner

@@ -1,6 +1,8 @@
 """Counters: per scope and in total, bounded, and every swallowed failure is in them."""
 
 import logging
+import threading
+from collections import Counter
 
 import msgspec
 import pytest
@@ -89,6 +91,22 @@ def test_what_was_taken_is_not_taken_again() -> None:
     assert counters.take_unsaved() == {"a": 1}
 
 
+def test_a_count_inside_of_another_does_not_wait_for_itself() -> None:
+    class Interrupting(Counter[str]):
+        def __missing__(self, name: str) -> int:  # as when an abandoned stream is collected here
+            if name == "outer":
+                counters.event("inner")
+            return 0
+
+    counters = Counters()
+    counters.event("first")
+    counters._scopes[""] = Interrupting(counters._scopes[""])
+    worker = threading.Thread(target=counters.event, args=("outer",), daemon=True)
+    worker.start()
+    worker.join(20.0)
+    assert counters.of(None) == {"first": 1, "inner": 1, "outer": 1}
+
+
 def test_threads_lose_no_count() -> None:
     counters = Counters()
 
@@ -98,3 +116,29 @@ def test_threads_lose_no_count() -> None:
 
     in_threads(count, count=8)
     assert counters.of(None) == {"a": 4000}
+
+
+def test_what_making_took_is_counted_as_far_as_it_was_told() -> None:
+    counters = Counters()
+    assert summarize(counters.of("s"), 0).provider_cached_tokens is None
+    counters.made(Usage(), "s")
+    counters.made(Usage(input_tokens=100, output_tokens=7), "s")
+    stats = summarize(counters.of("s"), 0)
+    assert (stats.made_tokens, stats.provider_cached_tokens) == (107, None)
+    counters.made(Usage(input_tokens=100, cached_tokens=64), "s")
+    counters.made(Usage(input_tokens=1, cached_tokens=0), "other")
+    stats = summarize(counters.of("s"), 0)
+    assert (stats.made_tokens, stats.provider_cached_tokens) == (207, 64)
+    assert stats.counters["made.input_tokens"] == 200
+    assert stats.saved_tokens == 0
+    assert summarize(counters.of("other"), 0).provider_cached_tokens == 0
+
+
+def test_a_zero_that_was_told_is_not_lost_on_the_way_to_a_store() -> None:
+    counters = Counters()
+    counters.made(Usage(cached_tokens=0), "s")
+    unsaved = counters.take_unsaved()
+    assert unsaved == {"made.cached_tokens": 0}
+    assert counters.take_unsaved() == {}
+    counters.give_back(unsaved)
+    assert counters.take_unsaved() == {"made.cached_tokens": 0}

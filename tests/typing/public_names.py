@@ -10,6 +10,7 @@ from stampcache import (
     Answer,
     AsyncCache,
     Cache,
+    Controls,
     Evidence,
     Hit,
     Level,
@@ -24,6 +25,7 @@ from stampcache import (
     Stored,
     open_cache,
 )
+from stampcache.adapters import Ask, Begun, Opened, Reader, Replay, Streaming
 from stampcache.effects import Embed, Fetch, Flow
 from stampcache.model import Entry, Vector
 from stampcache.ports import Embedded, Embedder, Store
@@ -96,6 +98,27 @@ async def decorators() -> None:
     assert_type(await scoped_coroutine(1), str)
     with stampcache.scope(namespace="faq") as inner:
         assert_type(inner, Scope)
+
+
+def told_otherwise() -> None:
+    request = Request(question="q", controls=Controls(no_cache=True, ttl_s=60, variety=3))
+    assert_type(request.controls, Controls)
+    assert_type(request.controls.ttl_s, float | None)
+    with stampcache.scope(no_store=True, question="q", evidence=[Evidence(text="chunk")]) as inner:
+        assert_type(inner, Scope)
+    figures = open_cache("memory://").stats()
+    assert_type(figures.made_tokens, int)
+    assert_type(figures.provider_cached_tokens, int | None)
+
+
+def streams_are_typed(streaming: Streaming, ask: Ask, replay: Replay[str, int]) -> None:
+    def make(outcome: Miss | Stale) -> Opened[str, int]:
+        return Opened(outcome.detail, iter([1]))
+
+    reader = streaming.stream(ask, replay, make)
+    assert_type(reader, Reader[Begun[str], int])
+    assert_type(reader.head().head, str)
+    assert_type(next(reader), int)
 
 
 def a_flow_is_typed() -> Flow[str]:

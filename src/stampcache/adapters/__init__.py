@@ -1,17 +1,26 @@
 """Everything that an adapter of a framework may use besides the public names of `stampcache`.
 
 An adapter turns calls of its framework into requests (`holds_secret` and `callable_identity` say
-what of a setting is keyed, `named_source` what a chunk comes from, `scope_in` and `controls_in` what its
-framework carries of them), runs them through a `Front` (streams through a `Streaming`, vectors through
-`Vectors`), and reports the outcome with `fields`. What stands here is kept stable for
-adapters outside of this repository, too.
+what of a setting is keyed, `named_source` what a chunk comes from, `scope_in`, `controls_in` and
+`kind_in` what its framework carries of them), runs them through a `Front` (streams through a
+`Streaming`, vectors through `Vectors`, what a retriever finds through `Documents`), and reports the
+outcome with `fields`. What stands here is kept stable for adapters outside of this repository, too.
 """
 
-from stampcache.adapters.fingerprint import callable_identity
+from stampcache.adapters.asking import Build, asked
+from stampcache.adapters.documents import (
+    DocumentForm,
+    Documents,
+    Retrieved,
+    checked_retrieval,
+)
+from stampcache.adapters.embedders import EmbedderSettings, Role
+from stampcache.adapters.fingerprint import callable_identity, value_identity
 from stampcache.adapters.front import Found, Front, Kept, Made, Read, Recheck, TooFew
 from stampcache.adapters.reporting import CacheFields, fields
-from stampcache.adapters.scoping import controls_in, scope_in
+from stampcache.adapters.scoping import controls_in, kind_in, scope_in
 from stampcache.adapters.sources import SOURCE_NAMES, named_source
+from stampcache.adapters.state import written_by
 from stampcache.adapters.streaming import Begun, Replay, Streaming
 from stampcache.adapters.vectors import Vectors
 from stampcache.adapters.versions import Grounding, Validity, VersionOf, checked, seen_stamp
@@ -36,9 +45,13 @@ __all__ = [
     "AsyncOpened",
     "AsyncReader",
     "Begun",
+    "Build",
     "CacheFields",
     "CanonicalError",
     "Core",
+    "DocumentForm",
+    "Documents",
+    "EmbedderSettings",
     "Explanation",
     "Flow",
     "Found",
@@ -51,6 +64,8 @@ __all__ = [
     "Reader",
     "Recheck",
     "Replay",
+    "Retrieved",
+    "Role",
     "Step",
     "Streaming",
     "Surroundings",
@@ -59,16 +74,21 @@ __all__ = [
     "Validity",
     "Vectors",
     "VersionOf",
+    "asked",
     "callable_identity",
     "checked",
+    "checked_retrieval",
     "controls_in",
     "current_scope",
     "fields",
     "holds_secret",
+    "kind_in",
     "name_of",
     "named_source",
     "scope_in",
     "seen_stamp",
     "shaping",
     "surroundings",
+    "value_identity",
+    "written_by",
 ]

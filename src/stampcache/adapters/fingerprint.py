@@ -67,6 +67,15 @@ def callable_identity(function: object, *, resolve: Resolve = no_form) -> object
     return _Walk(resolve).callable(function)
 
 
+def value_identity(seen: object, *, resolve: Resolve = no_form) -> object:
+    """Return the JSON value of plain data, a function, or a container of them; see there.
+
+    Raises:
+        CanonicalError: a part of it cannot be identified.
+    """
+    return _Walk(resolve).value(seen)
+
+
 class _Walk:
     """One identification; remembers what it has followed, since functions may call each other."""
 
@@ -82,7 +91,7 @@ class _Walk:
                 return self._function(function)
             case functools.partial():
                 parts = {"args": list(function.args), "keywords": dict(function.keywords)}
-                return {"partial": self.callable(function.func), "with": self._value(parts)}
+                return {"partial": self.callable(function.func), "with": self.value(parts)}
             case types.MethodType() if isinstance(function.__self__, type):
                 owner = _name(function.__self__)
                 return {"method_of": owner, "is": self.callable(function.__func__)}
@@ -104,8 +113,8 @@ class _Walk:
             return known
         self._followed.add(id(function))
         known["code"] = _code_digest(function.__code__)
-        known["defaults"] = self._value(list(function.__defaults__ or ()))
-        known["keywords"] = self._value(dict(function.__kwdefaults__ or {}))
+        known["defaults"] = self.value(list(function.__defaults__ or ()))
+        known["keywords"] = self.value(dict(function.__kwdefaults__ or {}))
         known["sees"] = self._seen(function, _closure(function))
         if self._is_ours(function.__module__ or "", function.__code__.co_filename):
             known["reads"] = self._seen(function, self._globals(function))
@@ -119,7 +128,7 @@ class _Walk:
         return {
             name: _state(value)
             if name in written and isinstance(value, (*_CONTAINERS, int, float, str, NoneType))
-            else self._value(value)
+            else self.value(value)
             for name, value in seen
         }
 
@@ -156,26 +165,27 @@ class _Walk:
         own = {
             label: _code_digest(function.__code__)
             for label, member in vars(kind).items()
-            for function in _functions(member)
+            for function in functions_of(member)
         }
         constants = {
-            label: self._value(member)
+            label: self.value(member)
             for label, member in vars(kind).items()
             if not label.startswith("_") and isinstance(member, _CONSTANTS)
         }
         bases = [self._class(base) for base in kind.__bases__ if base is not object]
         return {"class": name, "code": own, "constants": constants, "bases": bases}
 
-    def _value(self, seen: object) -> object:
+    def value(self, seen: object) -> object:
+        """Return the identity of anything that a function may see, or raise `CanonicalError`."""
         match seen:
             case None | str() | bool() | int() | float() if not isinstance(seen, enum.Enum):
                 return seen
             case list() | tuple():
-                return [self._value(item) for item in seen]
+                return [self.value(item) for item in seen]
             case Mapping():
-                return {_key(name): self._value(item) for name, item in seen.items()}
+                return {_key(name): self.value(item) for name, item in seen.items()}
             case set() | frozenset():
-                return sorted((self._value(item) for item in seen), key=canonical.value)
+                return sorted((self.value(item) for item in seen), key=canonical.value)
             case enum.Enum():
                 return {"enum": _name(type(seen)), "name": seen.name}
             case bytes() | PurePath() | re.Pattern():
@@ -237,17 +247,17 @@ def _state(value: object) -> object:
     return {"state": type(value).__qualname__}
 
 
-def _functions(member: object) -> Iterator[types.FunctionType]:
+def functions_of(member: object) -> Iterator[types.FunctionType]:
     """Yield the plain function behind a member of a class, whatever kind of method it is."""
     match member:
         case types.FunctionType():
             yield member
         case staticmethod() | classmethod():
-            yield from _functions(member.__func__)
+            yield from functions_of(member.__func__)
         case property():
-            yield from _functions(member.fget)
+            yield from functions_of(member.fget)
         case functools.cached_property():
-            yield from _functions(member.func)
+            yield from functions_of(member.func)
 
 
 @functools.lru_cache(maxsize=_CODES_KEPT)
@@ -298,7 +308,7 @@ def _names_written(code: types.CodeType) -> frozenset[str]:
     ``calls.append(1)``, ``seen[key] += 1`` and ``nonlocal count`` are found; what a function does
     through another name is not.
     """
-    steps = [step for step in dis.get_instructions(code) if step.opname not in ("CACHE", "NOP")]
+    steps = _steps(code)
     names = {str(step.argval) for step in steps if step.opname in _STORES}
     for step, after in pairwise(steps):
         if step.opname in _LOADS and _mutates(after):
@@ -307,6 +317,44 @@ def _names_written(code: types.CodeType) -> frozenset[str]:
         if step.opname in _LOADS and key.opname in _KEYS and after.opname in _CHANGES:
             names.add(str(step.argval))
     return frozenset(names).union(*(_names_written(inner) for inner in _inner(code)))
+
+
+@functools.lru_cache(maxsize=_CODES_KEPT)
+def attributes_written(code: types.CodeType) -> frozenset[str]:
+    """Return the attributes of its object that a method sets, or whose containers it changes in place.
+
+    ``self.calls += 1`` and ``self.seen.append(text)`` are found; what it does through another name,
+    or to another object, is not.
+    """
+    return _written_to(code.co_varnames[0], code) if code.co_argcount else frozenset()
+
+
+def _written_to(owner: str, code: types.CodeType) -> frozenset[str]:
+    steps = _steps(code)
+    names: set[str] = set()
+    for at, step in enumerate(steps):
+        if not _loads(step, owner):
+            continue
+        first, second, third = [*steps[at + 1 : at + 4], step, step, step][:3]
+        if first.opname in ("STORE_ATTR", "DELETE_ATTR"):
+            names.add(str(first.argval))
+        if first.opname == "COPY" and second.opname in _ATTRIBUTES:  # self.calls += 1
+            names.add(str(second.argval))
+        in_place = _mutates(second) or (second.opname in _KEYS and third.opname in _CHANGES)
+        if first.opname in _ATTRIBUTES and in_place:
+            names.add(str(first.argval))
+    return frozenset(names).union(*(_written_to(owner, inner) for inner in _inner(code)))
+
+
+def _loads(step: dis.Instruction, name: str) -> bool:
+    """Tell whether a step puts this variable on top of the stack, alone or after another one."""
+    loaded = step.argval[-1] if isinstance(step.argval, tuple) and step.argval else step.argval
+    ways = ("LOAD_FAST", "LOAD_DEREF", "STORE_FAST_LOAD_FAST")
+    return step.opname.startswith(ways) and loaded == name
+
+
+def _steps(code: types.CodeType) -> list[dis.Instruction]:
+    return [step for step in dis.get_instructions(code) if step.opname not in ("CACHE", "NOP")]
 
 
 def _mutates(step: dis.Instruction) -> bool:

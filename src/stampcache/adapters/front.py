@@ -168,13 +168,17 @@ class Front:
                 report = fields(outcome) if isinstance(outcome, Hit) else stale_fields(outcome)
                 return Found(outcome, read(outcome.entry.answer, report))
             except TooFew as error:
-                return (yield from self._none_fits(ask, str(error)))
+                return (yield from self.passed_over(ask, str(error)))
             except CodecError as error:
                 unreadable = error
             yield from self._drop(outcome, unreadable)
         return Miss(reason=Reason.CORRUPT, detail="the stored answer is unreadable")
 
-    def _none_fits(self, ask: Ask, detail: str) -> Flow[Miss]:
+    def passed_over(self, ask: Ask, detail: str) -> Flow[Miss]:
+        """Return the Miss of a request whose entry is sound, but is not what is asked for.
+
+        An answer that is made after it may be stored; what was read by then is fenced.
+        """
         fence = yield from self.core.sequence()
         return Miss(
             reason=Reason.NOT_FOUND,

@@ -1,10 +1,10 @@
 """Who asks, where a framework carries it itself: in the config of a run, or in an agent's context.
 
-What `stampcache.scope` says comes first. Where that names no tenant, the first place that does is
-taken: an adapter passes the places in the order of its documentation.
+What `stampcache.scope` says comes first, then the places that an adapter passes, in the order of its
+documentation.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from stampcache.errors import ConfigError, ScopeError
 from stampcache.model import AS_SET, Controls, Scope
@@ -12,12 +12,17 @@ from stampcache.scope import surroundings
 
 SCOPE_NAMES = ("tenant", "namespace", "audience")
 CONTROL_NAMES = ("no_cache", "no_store", "ttl_s", "variety")
+KIND_NAME = "kind"
 OURS = "stampcache"
 """Under this name a place may hold a mapping of both: names of the scope, and of controls."""
 
 
 def scope_in(*places: object) -> Scope | None:
     """Return who asks by these places, for ``Request.scope``; ``None`` where they add nothing.
+
+    Each name is taken from the first that says it: `stampcache.scope`, then the places in their order,
+    but for those that name another tenant. Where nobody names a tenant, only what stands under
+    ``stampcache`` counts: a bare ``audience`` may be anything.
 
     Args:
         places: mappings or objects with ``tenant``, ``namespace`` and ``audience``, or with a mapping of
@@ -27,17 +32,35 @@ def scope_in(*places: object) -> Scope | None:
         ScopeError: one of them is no text, or an empty tenant: nobody knows then who asks.
     """
     said = surroundings()
-    if said is not None and said.scope.tenant:
-        return None
+    around = Scope(tenant="") if said is None else said.scope
+    given = _said(around, places, bare=True)
+    if "tenant" not in given:
+        given = _said(around, places, bare=False)
+    texts = {name: _text(name, value) for name, value in given.items()}
+    inner = Scope(**{"tenant": "", **texts})
+    return None if inner == around else inner
+
+
+def _said(around: Scope, places: Sequence[object], *, bare: bool) -> dict[str, object]:
+    """Return what is said of the scope, each name by the first that says it."""
+    unsaid = Scope(tenant="")
+    given: dict[str, object] = {
+        name: value
+        for name in SCOPE_NAMES
+        if (value := getattr(around, name)) != getattr(unsaid, name)
+    }
     for place in places:
-        named = {name: value for name in SCOPE_NAMES if (value := _found(place, name)) is not None}
-        if named.get("tenant") is None:
+        found = {name: _found(place, name, bare=bare) for name in SCOPE_NAMES}
+        named = {name: value for name, value in found.items() if value is not None}
+        tenant = named.get("tenant")
+        if tenant is not None and "tenant" in given and not _same(tenant, given["tenant"]):
             continue
-        around = Scope(tenant="") if said is None else said.scope
-        texts = {name: _text(name, value) for name, value in named.items()}
-        inner = {"namespace": around.namespace, "audience": around.audience, **texts}
-        return Scope(**inner)
-    return None
+        given = {**named, **given}
+    return given
+
+
+def _same(one: object, other: object) -> bool:
+    return isinstance(one, str) and one == other
 
 
 def controls_in(*places: object) -> Controls:
@@ -51,9 +74,10 @@ def controls_in(*places: object) -> Controls:
         ours = _ours(place)
         if not ours:
             continue
-        unknown = ours.keys() - {*SCOPE_NAMES, *CONTROL_NAMES}
+        known = (*SCOPE_NAMES, *CONTROL_NAMES, KIND_NAME)
+        unknown = ours.keys() - set(known)
         if unknown:
-            names = ", ".join((*SCOPE_NAMES, *CONTROL_NAMES))
+            names = ", ".join(known)
             raise ConfigError(
                 f'"{OURS}" holds {", ".join(sorted(map(repr, unknown)))}; it takes {names}.'
             )
@@ -63,14 +87,32 @@ def controls_in(*places: object) -> Controls:
     return controls
 
 
+def kind_in(*places: object) -> str:
+    """Return the kind of data that these places name under ``stampcache``, for ``Request.kind``.
+
+    The first one that names any is taken; empty where none does.
+
+    Raises:
+        ConfigError: it is no text.
+    """
+    for place in places:
+        kind = _ours(place).get(KIND_NAME)
+        if kind is None:
+            continue
+        if not isinstance(kind, str):
+            raise ConfigError(f"{KIND_NAME} is {kind!r}; give the name of a kind of data.")
+        return kind
+    return ""
+
+
 def _ours(place: object) -> Mapping[str, object]:
     ours = place.get(OURS) if isinstance(place, Mapping) else getattr(place, OURS, None)
     return ours if isinstance(ours, Mapping) else {}
 
 
-def _found(place: object, name: str) -> object:
+def _found(place: object, name: str, *, bare: bool) -> object:
     ours = _ours(place).get(name)
-    if ours is not None:
+    if ours is not None or not bare:
         return ours
     return place.get(name) if isinstance(place, Mapping) else getattr(place, name, None)
 

@@ -5,7 +5,8 @@ abandoned is not stored. Readers get the very same items: an adapter whose items
 them for each of its callers.
 """
 
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
+import contextlib
+from collections.abc import AsyncIterator, Awaitable, Callable, Hashable, Iterator, Sequence
 from typing import Generic, TypeVar
 
 from msgspec import Struct
@@ -87,13 +88,15 @@ class Streaming:
 
         def keeping(begun: Begun[Head], items: Iterator[Item]) -> Iterator[Item]:
             given: list[Item] = []
-            for item in items:
-                given.append(item)
-                yield item
+            with _closed_after(items):
+                for item in items:
+                    given.append(item)
+                    yield item
             front.run(self._keep(ask, replay, begun, given))
 
-        since = front.run(front.core.sequence())
-        return front.core.streams.read(front.place(ask), since, begin)
+        place = front.place(ask)
+        since = front.run(self._since(ask, place, aio=False))
+        return front.core.streams.read(place, since, begin)
 
     async def astream(
         self,
@@ -119,19 +122,30 @@ class Streaming:
 
         async def keeping(begun: Begun[Head], items: AsyncIterator[Item]) -> AsyncIterator[Item]:
             given: list[Item] = []
-            async for item in items:
-                given.append(item)
-                yield item
+            async with _aclosed_after(items):
+                async for item in items:
+                    given.append(item)
+                    yield item
             await front.arun(self._keep(ask, replay, begun, given))
 
-        since = await front.arun(front.core.sequence())
-        return front.core.streams.aread(front.place(ask), since, begin)
+        place = front.place(ask)
+        since = await front.arun(self._since(ask, place, aio=True))
+        return front.core.streams.aread(place, since, begin)
 
     def report(self, begun: Begun[Head], *, led: bool) -> CacheFields:
         """Return the fields for one reader, and count it if it read along."""
         if not led:
             self._front.followed(begun.outcome)
         return begun.report(led=led)
+
+    def _since(self, ask: Ask, place: Hashable, *, aio: bool) -> Flow[int | None]:
+        """Return as of which change the request asks: as of one under way, if none since can matter."""
+        core = self._front.core
+        now = yield from core.sequence()
+        begun = core.streams.since(place, aio=aio)
+        if now is None or begun is None or begun == now:
+            return now
+        return now if (yield from core.changed(ask, begun)) else begun
 
     def _look(
         self, ask: Ask, replay: Replay[Head, Item], recheck: Recheck | None
@@ -151,6 +165,28 @@ class Streaming:
         yield from self._front.update(
             ask.request, kept.answer, outcome=begun.outcome, evidence=kept.evidence
         )
+
+
+@contextlib.contextmanager
+def _closed_after(items: Iterator[object]) -> Iterator[None]:
+    """Close a source that can be closed, also where its readers left before its end."""
+    try:
+        yield
+    finally:
+        close = getattr(items, "close", None)
+        if close is not None:
+            close()
+
+
+@contextlib.asynccontextmanager
+async def _aclosed_after(items: AsyncIterator[object]) -> AsyncIterator[None]:
+    """See `_closed_after`."""
+    try:
+        yield
+    finally:
+        close = getattr(items, "aclose", None)
+        if close is not None:
+            await close()
 
 
 async def _one_by_one(items: Iterator[Item]) -> AsyncIterator[Item]:

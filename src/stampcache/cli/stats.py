@@ -76,6 +76,10 @@ def _as_json(figures: Figures) -> dict[str, object]:
         "refused": figures.group("refused"),
         "errors": figures.group("error"),
         "saved": {"tokens": served.saved_tokens, "seconds": served.saved_s},
+        "made": {
+            "tokens": served.made_tokens,
+            "provider_cached_tokens": served.provider_cached_tokens,
+        },
         "counters": dict(served.counters),
     }
 
@@ -92,10 +96,17 @@ def _show_sizes(console: Console, figures: Figures) -> None:
         "file": size(figures.file_bytes),
         "tokens saved": f"{served.saved_tokens:,}",
         "seconds saved": f"{served.saved_s:,.1f}",
+        "tokens made": f"{served.made_tokens:,}",
+        "provider's own cache": _told(served.provider_cached_tokens),
     }
     for name, value in rows.items():
         table.add_row(name, value)
     console.print(table)
+
+
+def _told(cached: int | None) -> str:
+    """Say how many of the tokens of answers made were in the provider's prefix cache."""
+    return "not told" if cached is None else f"{cached:,} of these tokens"
 
 
 def _show_outcomes(console: Console, figures: Figures) -> None:

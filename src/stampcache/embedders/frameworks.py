@@ -25,7 +25,7 @@ MINILM_DIMENSION = 384
 MINILM_WINDOW = 256
 _SPECIAL_TOKENS = 2
 _MINILM_NAMES = frozenset({MINILM, f"sentence-transformers/{MINILM}"})
-_MODEL = ("model", "model_name", "model_id", "repo_id", "deployment", "deployment_name",
+MODEL_NAMES = ("model", "model_name", "model_id", "repo_id", "deployment", "deployment_name",
           "azure_deployment")  # fmt: skip
 _SHAPE = ("dimensions", "output_dimensionality", "truncate_dim", "revision", "task_type",
           "query_instruction", "embed_instruction", "query_prefix", "pooling")  # fmt: skip
@@ -72,6 +72,16 @@ class QueryEmbedding(Protocol):
         ...
 
 
+@runtime_checkable
+class StandsBefore(Protocol):
+    """A proxy, which gives the very vectors of another embedder."""
+
+    @property
+    def stands_before(self) -> object:
+        """The embedder whose vectors it gives."""
+        ...
+
+
 class LangChainEmbedder:
     """A LangChain ``Embeddings`` object as an embedder of questions."""
 
@@ -105,7 +115,7 @@ class LlamaIndexEmbedder:
         self._raw = raw
         self.name = name_of(raw)
         self.dimension = MINILM_DIMENSION if self.name == MINILM else None
-        declared = getattr(raw, "max_length", None)
+        declared = getattr(behind(raw), "max_length", None)
         known = declared if isinstance(declared, int) else None
         self.window = min(known or MINILM_WINDOW, MINILM_WINDOW) if self.name == MINILM else known
 
@@ -145,9 +155,10 @@ def name_of(raw: object) -> str:
     """Return a name that stands for the weights and for the settings that change the vectors.
 
     An object that does not name its model is called by its class and by the plain values that it
-    was constructed with (texts among them as digests).
+    was constructed with (texts among them as digests). A proxy is called as what it stands before.
     """
-    models = _texts(raw, _MODEL)
+    raw = behind(raw)
+    models = _texts(raw, MODEL_NAMES)
     facts: dict[str, object] = {**models, **_plain(raw, _SHAPE), **_endpoints(raw), **_nested(raw)}
     if models and facts == models and all(is_minilm(model) for model in models.values()):
         return MINILM
@@ -156,6 +167,13 @@ def name_of(raw: object) -> str:
     kind = type(raw)
     said = ",".join(f"{name}={facts[name]!r}" for name in sorted(facts))
     return f"{kind.__module__}.{kind.__qualname__}({said})"
+
+
+def behind(raw: object) -> object:
+    """Return the embedder that makes the vectors of a proxy, or what is none itself."""
+    while isinstance(raw, StandsBefore) and hasattr(type(raw), "stands_before"):
+        raw = raw.stands_before
+    return raw
 
 
 def _texts(raw: object, names: Sequence[str]) -> dict[str, str]:

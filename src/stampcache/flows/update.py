@@ -91,7 +91,7 @@ def _vector(fill: Fill) -> Flow[Embedded | None]:
     if decide.semantic_gate(fill.request, fill.rules) is not None:
         return None
     before = fill.outcome
-    if before is not None and not fill.controls.no_cache:  # who does not look up does not embed
+    if before is not None and before.reason is not Reason.NO_CACHE:  # then nothing was embedded
         if before.vector is None or before.embedder != fill.embedder:  # of another generation
             return None
         return Embedded(before.vector, before.norm, before.embedder)
