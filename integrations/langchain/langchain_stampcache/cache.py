@@ -1,61 +1,66 @@
 """`StampCache`: the cache that LangChain asks before each call of a model."""
 
-from collections.abc import Callable, Mapping, Sequence
-from typing import Self, TypeVar
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, Self, TypeVar
 
 from langchain_core.caches import RETURN_VAL_TYPE, BaseCache
-from langchain_core.outputs import ChatGeneration, Generation
-from msgspec.structs import replace
+from langchain_core.outputs import Generation
+from langchain_core.prompts import BasePromptTemplate
 
-from langchain_stampcache import payload
 from langchain_stampcache import prompt as prompts
+from langchain_stampcache.answers import answer_of, copied, mark_made
+from langchain_stampcache.caller import Caller, caller_of
+from langchain_stampcache.calling import config_of, model_call
+from langchain_stampcache.calls import Call, Calls
+from langchain_stampcache.finding import SEPARATOR, Extractor, Finder, Variables
 from langchain_stampcache.llm_string import LlmSettings
+from langchain_stampcache.model_settings import CallSettings
 from langchain_stampcache.pending import Pending, PendingCall
-from langchain_stampcache.reports import mark
-from langchain_stampcache.usage import finish_reason, revision, usage_of, worst
 from stampcache import (
-    Answer,
     AsyncCache,
     Cache,
     Calibration,
     ConfigError,
+    Manifest,
     Miss,
     Reason,
-    Request,
+    ScopeError,
     StampCacheError,
     Stamps,
-    canonical,
     open_cache,
 )
 from stampcache.adapters import (
     CAPACITY,
     LIFETIME_S,
-    CacheFields,
     CanonicalError,
     Flow,
     Found,
     Front,
+    Grounding,
     Tenants,
+    Validity,
+    VersionOf,
+    checked,
+    fields,
 )
 
 Done = TypeVar("Done")
-Question = Callable[[str], str | None]
+_BY_SCOPE = Caller()  # whoever the scope around says, as the core itself reads it
 
 
 class StampCache(BaseCache):
     """Answers model calls from the cache, for ``set_llm_cache(...)`` or a model's ``cache=``.
 
-    Exact hits always; hits by meaning only where ``question=`` finds the question in a prompt, and
-    then only between prompts that are equal but for the question. Whatever goes wrong is counted
-    and logged, and the model is called as if there were no cache; so it is, without lookup or
-    update, where a tenant is required and none is in scope.
+    A call is matched exactly by its whole prompt, unless the question in it is known: by the user's
+    own ``template=``, by a function ``question=``, or by ``stampcache.scope(question=...)``. Then the
+    question is matched, by meaning too where the cache has an embedder, and the chunks in the prompt
+    are its evidence. Whatever else is in the prompt must be equal.
 
-    A changed document is another prompt here, so answers depend on no documents:
-    ``invalidate(corpus=...)``, ``source=`` and ``chunk=`` do not touch them (``stamps=``, ``scope=``
-    and ``entry=`` do), and they live by time alone.
+    Whatever goes wrong is counted and logged, and the model is called as if there were no cache; so
+    it is, without lookup or update, where a tenant is required and none is in scope.
 
-    What this seam cannot see: direct streaming, the endpoint of models that do not tell it, and
-    changes that a serialisable model (``ChatOpenAI``) makes to itself after its first call.
+    What LangChain shows to no cache at this place is listed in docs/how-to/llm-cache.md.
     """
 
     def __init__(
@@ -68,23 +73,47 @@ class StampCache(BaseCache):
         stamps: Stamps | None = None,
         capacity: int = CAPACITY,
         ttl_s: float | None = LIFETIME_S,
-        question: Question | None = None,
+        template: BasePromptTemplate[Any] | None = None,
+        question_variable: str | None = None,
+        context_variable: str | None = None,
+        context_separator: str = SEPARATOR,
+        question: Extractor | None = None,
+        grounding: Grounding = "recheck",
+        version_of: VersionOf = "sources",
+        corpus: str = "",
+        manifest: Manifest | str | Path | None = None,
     ) -> None:
         """Open a cache, or stand on one.
 
         Args:
             cache: a URL as `stampcache.open_cache` takes it, or an open cache.
-            embedder: see `open_cache`; like the other options only together with a URL.
+            embedder: see `open_cache`; like the next ones only together with a URL.
             calibration: see `open_cache`.
             tenants: see `open_cache`.
             stamps: versions that the calls do not show: of the model behind a name, for example.
-            capacity: see `open_cache`.
-            ttl_s: see `open_cache`.
+            capacity: see `open_cache`; only with a URL.
+            ttl_s: see `open_cache`; only with a URL.
+            template: from which your prompts are rendered: a ``ChatPromptTemplate``, or a
+                ``PromptTemplate`` for a model of plain text. It is read backwards.
+            question_variable: which variable of it is the question (default: ``input``,
+                ``question`` or ``query``), or the placeholder whose last message asks.
+            context_variable: which variable holds the chunks (default: ``context``, if it is there).
+            context_separator: what stands between two chunks. An empty text: the context is one.
             question: receives the last human message of a chat (or a plain prompt) and returns the
-                stand-alone question in it word by word, or ``None``.
+                stand-alone question in it word by word, or an `InPrompt` with the context, too, or
+                ``None``. It is asked where the template does not fit.
+            grounding: ``"recheck"`` serves an answer only to a prompt with the chunks that it was
+                made from. ``"version"`` serves it until ``cache.invalidate(...)`` touches what it
+                was made from, as `stampcache.scope` told by ``evidence=`` with ids. ``"none"``: time
+                alone ends its life.
+            version_of: under ``"version"``, the ``"sources"`` that an answer cites, or the whole
+                ``"corpus"``.
+            corpus: the name of the body of documents, for ``cache.invalidate(corpus=...)``.
+            manifest: of the index, or the path of the file that ingestion wrote.
 
         Raises:
-            ConfigError: a setting is wrong, or options are given for a cache that is already open.
+            ConfigError: a setting is wrong, the template cannot be read backwards, the version of the
+                index must be known and is not, or options are given for a cache that is open already.
         """
         if isinstance(cache, str):
             self._cache = open_cache(
@@ -103,9 +132,20 @@ class StampCache(BaseCache):
                     " is opened here; give them to the open_cache(...) that made this one."
                 )
             self._cache = cache.sync if isinstance(cache, AsyncCache) else cache
-        self._front = Front(self._cache.core, kind="langchain.model")
-        self._question = question
-        self._settings = LlmSettings(stamps=stamps or Stamps())
+        core = self._cache.core
+        validity = Validity(
+            grounding=grounding, version_of=version_of, corpus=corpus, stamps=stamps or Stamps()
+        )
+        variables = Variables(
+            question=question_variable, context=context_variable, separator=context_separator
+        )
+        finder = Finder(template=template, variables=variables, extract=question, corpus=corpus)
+        has_index = finder.reads_context or validity.needs_evidence
+        validity = checked(core, validity, manifest=manifest, has_index=has_index)
+        self._front = Front(core, kind="langchain.model")
+        self._settings = LlmSettings(stamps=validity.stamps)
+        self._models = CallSettings(self._settings)
+        self._calls = Calls(core, finder, validity)
         self._pending = Pending()
 
     @property
@@ -118,7 +158,10 @@ class StampCache(BaseCache):
         return self._front.run(self._guarded(self._lookup(prompt, llm_string), "lookup"))
 
     def update(self, prompt: str, llm_string: str, return_val: RETURN_VAL_TYPE) -> None:
-        """Keep the generations of a call, unless they must not be served again."""
+        """Keep the generations of a call, unless they must not be served again.
+
+        The messages among them are told why they are no hit (``response_metadata["cache"]``).
+        """
         self._front.run(self._guarded(self._update(prompt, llm_string, return_val), "update"))
 
     def clear(self, **kwargs: object) -> None:  # noqa: ARG002 - the framework's signature
@@ -148,62 +191,75 @@ class StampCache(BaseCache):
         """Return itself: a copied model asks the same cache."""
         return self
 
-    # -- one call as a request ---------------------------------------------------------------------
-
-    def _request(self, prompt: str, llm_string: str) -> Request | None:
-        try:
-            settings = self._settings.of(llm_string)
-            asked = prompts.read(prompt)
-            whole = asked if isinstance(asked, str) else list(asked.messages)
-            request = Request(prompt=whole, settings=settings)
-            return self._by_question(request, asked)
-        except CanonicalError as error:
-            miss = Miss(reason=Reason.UNCACHEABLE, detail=str(error))
-            self._front.bypassed(miss)
-            return None
-
-    def _by_question(self, request: Request, asked: prompts.Chat | str) -> Request:
-        """Add the question, if all else that the model sees can become part of the Partition."""
-        if self._question is None:
-            return request
-        text = asked if isinstance(asked, str) else asked.last_text
-        try:
-            question = self._question(text) if text else None
-        except Exception as error:  # noqa: BLE001 - the user's function; counted, exact hits stay
-            self._cache.core.counters.note("adapter.question", error)
-            return request
-        if not question or text.count(question) != 1:
-            return request
-        around: list[object] = list(text.split(question))
-        if not isinstance(asked, str):
-            around = [*asked.messages[:-1], {**asked.messages[-1], "content": around}]
-        system = canonical.value(around).decode("utf-8", "surrogatepass")
-        return Request(question=question, settings=replace(request.runs, system=system))
-
     # -- the paths of lookup and update, for sync and async ----------------------------------------
 
+    def _call(self, prompt: str, llm_string: str) -> Call | Miss:
+        """Return one call as a request, or the Miss of one that bypasses the cache."""
+        try:
+            running = model_call()
+            config = config_of(running)
+            caller = caller_of(config) if config else _BY_SCOPE
+            if caller.problem is not None:
+                raise caller.problem
+            model = self._models.of(llm_string, running)
+            asked = prompts.read(prompt)
+            return self._calls.of(asked, model.settings, caller, wanted=model.wanted)
+        except CanonicalError as error:
+            return Miss(reason=Reason.UNCACHEABLE, detail=str(error))
+        except ScopeError as error:
+            self._front.event("adapter.unscoped")
+            return Miss(reason=Reason.UNSCOPED, detail=str(error))
+        except ConfigError as error:  # a control that makes no sense
+            self._front.failed("controls", error)
+            return Miss(reason=Reason.UNCACHEABLE, detail=str(error))
+
     def _lookup(self, prompt: str, llm_string: str) -> Flow[list[Generation] | None]:
-        request = self._request(prompt, llm_string)
-        if request is None:
+        call = self._call(prompt, llm_string)
+        if isinstance(call, Miss):
+            self._bypassed(prompt, llm_string, call)
             return None
-        ask = self._front.ask(request)
+        ask = self._front.ask(call.request)
         if isinstance(ask, Miss):
-            self._front.bypassed(ask)
-            self._pending.put(prompt, llm_string, request, ask)  # its update is one, too
+            self._bypassed(prompt, llm_string, ask)
             return None
-        found = yield from self._front.look(ask, read=_read)
+        wanted = call.wanted
+        found = yield from self._front.look(
+            ask, read=lambda answer, report: copied(answer, report, wanted)
+        )
         if isinstance(found, Found):
             return found.output
-        self._pending.put(prompt, llm_string, request, found)
+        self._pending.put(
+            prompt, llm_string, call.request, found, evidence=call.evidence, wanted=wanted
+        )
         return None
+
+    def _bypassed(self, prompt: str, llm_string: str, miss: Miss) -> None:
+        self._front.bypassed(miss)
+        self._pending.put(prompt, llm_string, None, miss)  # its update is one, too
 
     def _update(self, prompt: str, llm_string: str, made: Sequence[Generation]) -> Flow[None]:
         asked = self._pending.take(prompt, llm_string)
-        request = asked.request if asked else self._request(prompt, llm_string)
-        if request is None:
+        if asked is None:  # forgotten, or the lookup was no call of this cache
+            call = self._call(prompt, llm_string)
+            if isinstance(call, Call):
+                yield from self._keep(call, made, None)
             return
-        answer, outcome = answer_of(made, asked), asked.outcome if asked else None
-        yield from self._front.update(request, answer, outcome=outcome)
+        try:
+            if asked.request is not None:
+                call = Call(asked.request, asked.evidence, asked.wanted)
+                yield from self._keep(call, made, asked)
+        finally:
+            mark_made(made, fields(asked.outcome))
+
+    def _keep(
+        self, call: Call, made: Sequence[Generation], asked: PendingCall | None
+    ) -> Flow[None]:
+        if call.wanted is not None and len(made) != call.wanted:
+            self._front.event("adapter.not_storable")  # else fewer would be what others wanted
+            return
+        answer = answer_of(made, asked.elapsed_s if asked else None)
+        outcome = asked.outcome if asked else None
+        yield from self._front.update(call.request, answer, outcome=outcome, evidence=call.evidence)
 
     def _guarded(self, flow: Flow[Done], what: str) -> Flow[Done | None]:
         """Run a path so that no odd prompt or answer fails the call (unless the cache is strict)."""
@@ -215,33 +271,3 @@ class StampCache(BaseCache):
                 raise
             core.counters.note(f"adapter.{what}", error)
         return None
-
-
-def _read(answer: Answer, report: CacheFields) -> list[Generation]:
-    """Return the generations of a hit, each with the report; raise `CodecError` if unreadable."""
-    return [mark(each, report) for each in payload.load_generations(answer.payload, answer.format)]
-
-
-def answer_of(generations: Sequence[Generation], asked: PendingCall | None) -> Answer:
-    """Return the generations of one prompt as an answer.
-
-    Raises:
-        CanonicalError: they would not come back equal.
-    """
-    empty = any(not each.text.strip() and not _tool_calls(each) for each in generations)
-    first = generations[0] if generations and not empty else None
-    return Answer(
-        text=str(first.text) if first else "",
-        payload=payload.dump_generations(generations),
-        format=payload.GENERATIONS,
-        finish_reason=worst(finish_reason(each) for each in generations),
-        revision=revision(first) if first else "",
-        tool_calls=_tool_calls(first) if first else (),
-        usage=usage_of(generations),
-        latency_s=asked.elapsed_s if asked else 0.0,
-    )
-
-
-def _tool_calls(generation: Generation) -> tuple[Mapping[str, object], ...]:
-    message = generation.message if isinstance(generation, ChatGeneration) else None
-    return tuple(dict(call) for call in getattr(message, "tool_calls", ()))

@@ -24,19 +24,42 @@ STRINGS_KEPT = 512
 ENDPOINTS = (
     "openai_api_base", "base_url", "api_base", "azure_endpoint", "endpoint", "endpoint_url",
 )  # fmt: skip
+COUNT = "n"
 MODEL_NAMES = ("model_name", "model", "model_id")
 _ADDRESS = re.compile(r"\bat 0x[0-9a-fA-F]+")
 _QUOTED_OR_CLASS = re.compile(
     r"""'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*"|<class '(?P<name>[^']+)'>""", re.DOTALL
 )
 _CLASS = "<class>"
+_ANY = "any number"
 _UNREADABLE = (ValueError, SyntaxError, TypeError, RecursionError, MemoryError)
+
+
+class Said(Struct, frozen=True):
+    """What a string says of a call besides its settings.
+
+    ``params`` are the parameters of the model; unless they are ``fresh``, the model may have others by
+    now. ``count`` is how many answers are asked for, if that is said; ``counted`` tells that the call
+    itself says it. It is no part of the settings: three answers may serve who wants two.
+    """
+
+    params: Mapping[str, object] = {}
+    fresh: bool = True
+    count: int | None = None
+    counted: bool = False
+
+
+class LlmString(Struct, frozen=True):
+    """One string, read."""
+
+    settings: Settings
+    said: Said
 
 
 class _Known(Struct, frozen=True):
     """What became of one string; ``classes`` are those that it names."""
 
-    settings: Settings | None
+    read: LlmString | None
     problem: str
     classes: Mapping[str, type[BaseModel]]
 
@@ -62,6 +85,20 @@ class LlmSettings:
         Raises:
             CanonicalError: it cannot be cached; the message names the part.
         """
+        return self.read(llm_string).settings
+
+    def read(self, llm_string: str) -> LlmString:
+        """Return the settings, and what the string says besides.
+
+        Raises:
+            CanonicalError: see `of`.
+        """
+        known = self._known_of(llm_string)
+        if known.read is None:
+            raise CanonicalError(known.problem)
+        return known.read
+
+    def _known_of(self, llm_string: str) -> _Known:
         known = self._known.get(llm_string)
         if known is None or not known.holds():
             known = self._read(llm_string)
@@ -69,9 +106,7 @@ class LlmSettings:
                 if len(self._known) >= STRINGS_KEPT:
                     self._known.clear()
                 self._known[llm_string] = known
-        if known.settings is None:
-            raise CanonicalError(known.problem)
-        return known.settings
+        return known
 
     def _read(self, llm_string: str) -> _Known:
         reading = _Reading()
@@ -88,7 +123,7 @@ class LlmSettings:
         )
         if settings.problem:
             return _Known(None, settings.problem, reading.classes)
-        return _Known(settings, "", reading.classes)
+        return _Known(LlmString(settings, reading.said), "", reading.classes)
 
 
 def first_text(params: Mapping[str, object], names: tuple[str, ...]) -> str:
@@ -98,10 +133,11 @@ def first_text(params: Mapping[str, object], names: tuple[str, ...]) -> str:
 
 
 class _Reading:
-    """One parse; collects the classes that the string names."""
+    """One parse; collects the classes that the string names, and what else it says."""
 
     def __init__(self) -> None:
         self.classes: dict[str, type[BaseModel]] = {}
+        self.said = Said()
 
     def parse(self, llm_string: str) -> Mapping[str, object]:
         """Return the parameters as plain data."""
@@ -123,16 +159,22 @@ class _Reading:
             raise ValueError("not the form of a serialisable model")
         kwargs = head.get("kwargs")
         known = kwargs if isinstance(kwargs, dict) else {}
+        params = _entries(known, keyed.of_model)
         options = self._options(llm_string[end + 3 :])
+        counts = [_count(options), _count(params)]
+        self.said = Said(params, False, counts[0] or counts[1], counts[0] is not None)
         return {
             "class": head.get("id"),
-            "kwargs": _entries(known, keyed.of_model),
-            "options": options,
+            "kwargs": _uncounted(params),
+            "options": _uncounted(options),
             **{name: known[name] for name in (*MODEL_NAMES, *ENDPOINTS) if name in known},
         }
 
     def _listed(self, llm_string: str) -> Mapping[str, object]:
-        return self._options(llm_string)
+        params = self._options(llm_string)
+        count = _count(params)
+        self.said = Said(params, True, count, count is not None)
+        return _uncounted(params)
 
     def _options(self, listed: str) -> dict[str, object]:
         """Read ``[('name', value), ...]``; classes in it become their schemas."""
@@ -161,6 +203,16 @@ class _Reading:
             case list() | tuple():
                 return [self._with_schemas(item) for item in value]
         return value
+
+
+def _count(params: Mapping[str, object]) -> int | None:
+    count = params.get(COUNT)
+    return count if isinstance(count, int) and count is not True and count >= 1 else None
+
+
+def _uncounted(params: Mapping[str, object]) -> Mapping[str, object]:
+    """Return the parameters, of which one tells no more than that it is a number of answers."""
+    return params if _count(params) is None else {**params, COUNT: _ANY}
 
 
 def _as_literal(found: re.Match[str]) -> str:

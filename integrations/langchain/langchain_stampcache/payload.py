@@ -36,6 +36,8 @@ from stampcache.adapters import CanonicalError
 
 GENERATIONS = "lc.generations.1"
 CHAIN = "lc.chain.1"
+WHOLE = "lc.whole.1"
+DOCUMENTS = "lc.documents.1"
 _MESSAGES = (AIMessage, HumanMessage, SystemMessage, ToolMessage, ChatMessage, FunctionMessage)
 _MODEL = "pydantic"
 _BROKEN = (ValueError, TypeError, KeyError, RecursionError, CanonicalError, ValidationError)
@@ -47,6 +49,13 @@ class ChainResult(Struct, frozen=True):
     answer: object
     context: list[Document]
     extras: Mapping[str, object]
+
+
+class Whole(Struct, frozen=True):
+    """What an opaque chain returned, without the entries of its input that it gave back (``echoed``)."""
+
+    value: object
+    echoed: tuple[str, ...] = ()
 
 
 def dump_generations(generations: Sequence[Generation]) -> bytes:
@@ -81,12 +90,9 @@ def dump_result(result: ChainResult) -> bytes:
     Raises:
         CanonicalError: something in it would not come back equal.
     """
-    context = [
-        {"text": each.page_content, "metadata": each.metadata, "id": each.id}
-        for each in result.context
-    ]
+    context = [_document(each) for each in result.context]
     extras = dict(result.extras)
-    return _dump({"answer": _answer(result.answer), "context": context, "extras": extras})
+    return _dump({"answer": _data_of(result.answer), "context": context, "extras": extras})
 
 
 def load_result(payload: bytes, kind: str) -> ChainResult:
@@ -99,13 +105,60 @@ def load_result(payload: bytes, kind: str) -> ChainResult:
         raise CodecError(f"the stored answer has the form {kind!r}, not {CHAIN!r}")
     try:
         stored = json.loads(payload)
-        context = [
-            Document(page_content=each["text"], metadata=each["metadata"], id=each["id"])
-            for each in stored["context"]
-        ]
-        return ChainResult(_loaded_answer(stored["answer"]), context, stored["extras"])
+        context = [_loaded_document(each) for each in stored["context"]]
+        return ChainResult(_loaded_value(stored["answer"]), context, stored["extras"])
     except _BROKEN as error:
         raise CodecError(f"the stored answer cannot be read ({error})") from error
+
+
+def dump_whole(whole: Whole) -> bytes:
+    """Return the bytes of whatever an opaque chain returned.
+
+    Raises:
+        CanonicalError: something in it would not come back equal.
+    """
+    return _dump({"value": _data_of(whole.value), "echoed": list(whole.echoed)})
+
+
+def load_whole(payload: bytes, kind: str) -> Whole:
+    """Return what `dump_whole` was given.
+
+    Raises:
+        CodecError: the bytes are of another version, damaged, or name a class that is gone.
+    """
+    if kind != WHOLE:
+        raise CodecError(f"the stored answer has the form {kind!r}, not {WHOLE!r}")
+    try:
+        stored = json.loads(payload)
+        return Whole(_loaded_value(stored["value"]), tuple(stored["echoed"]))
+    except _BROKEN as error:
+        raise CodecError(f"the stored answer cannot be read ({error})") from error
+
+
+def dump_documents(documents: Sequence[Document]) -> bytes:
+    """Return the bytes of what a retriever found.
+
+    Raises:
+        CanonicalError: a document would not come back equal.
+    """
+    for each in documents:
+        if type(each) is not Document:
+            raise CanonicalError(f"a {type(each).__qualname__} is of an unknown class")
+    return _dump([_document(each) for each in documents])
+
+
+def load_documents(payload: bytes, kind: str) -> list[Document]:
+    """Return what `dump_documents` was given.
+
+    Raises:
+        CodecError: the bytes are of another version, or damaged.
+    """
+    if kind != DOCUMENTS:
+        raise CodecError(f"what is stored has the form {kind!r}, not {DOCUMENTS!r}")
+    try:
+        return [_loaded_document(each) for each in json.loads(payload)]
+    except _BROKEN as error:
+        raise CodecError(f"the stored documents cannot be read ({error})") from error
 
 
 def _dump(data: object) -> bytes:
@@ -173,21 +226,76 @@ def _loaded_object(stored: Mapping[str, object]) -> BaseModel:
     return class_named(str(stored[_MODEL])).model_validate_json(json.dumps(stored["data"]))
 
 
-def _answer(answer: object) -> object:
-    match answer:
+def _data_of(value: object) -> object:
+    try:
+        return _value(value)
+    except RecursionError as error:
+        raise CanonicalError("the answer is nested too deeply") from error
+
+
+def _value(value: object) -> object:
+    """Return a value as data that says what it was; plain values stay as they are."""
+    match value:
         case BaseMessage():
-            return {"message": _message(answer)}
+            return {"message": _message(value)}
+        case Document():
+            return {"document": _document(value)}
         case BaseModel():
-            return {"object": _object(answer)}
-    return {"plain": answer}
+            return {"object": _object(value)}
+        case list() if _holds_objects(value):
+            return {"list": [_value(each) for each in value]}
+        case Mapping() if _holds_objects(value):
+            return {"map": {_text(name): _value(each) for name, each in value.items()}}
+        case Mapping():
+            return {"plain": dict(value)}
+    return {"plain": value}
 
 
-def _loaded_answer(stored: Mapping[str, object]) -> object:
-    if "message" in stored:
-        return _loaded_message(stored["message"])
-    if "object" in stored:
-        made = stored["object"]
-        if not isinstance(made, dict):
-            raise ValueError("the stored object is no mapping")
-        return _loaded_object(made)
-    return stored["plain"]
+def _loaded_value(stored: Mapping[str, object]) -> object:
+    match dict(stored):
+        case {"message": message}:
+            return _loaded_message(message)
+        case {"document": dict(document)}:
+            return _loaded_document(document)
+        case {"object": dict(made)}:
+            return _loaded_object(made)
+        case {"list": list(items)}:
+            return [_loaded_value(each) for each in items]
+        case {"map": dict(entries)}:
+            return {name: _loaded_value(each) for name, each in entries.items()}
+        case {"plain": value}:
+            return value
+    raise ValueError("a stored value is of no known form")
+
+
+def _holds_objects(value: object) -> bool:
+    match value:
+        case BaseModel():
+            return True
+        case Mapping():
+            return any(map(_holds_objects, value.values()))
+        case list():
+            return any(map(_holds_objects, value))
+    return False
+
+
+def _text(name: object) -> str:
+    if not isinstance(name, str):
+        raise CanonicalError(f"the answer has the key {name!r}, which is no text")
+    return name
+
+
+def _document(document: Document) -> object:
+    return {
+        "text": document.page_content,
+        "metadata": document.metadata,
+        "id": document.id,
+    }
+
+
+def _loaded_document(stored: Mapping[str, object]) -> Document:
+    return Document(
+        page_content=stored["text"],  # type: ignore[arg-type]  # checked by pydantic
+        metadata=stored["metadata"],
+        id=stored["id"],
+    )

@@ -15,7 +15,7 @@ from typing import TypeAlias
 
 from msgspec import Struct
 
-from stampcache import Miss, Request, Scope, Stale
+from stampcache import Evidence, Miss, Request, Scope, Stale
 from stampcache.adapters import current_scope
 
 OUTCOMES_KEPT = 1_024
@@ -23,11 +23,17 @@ Place: TypeAlias = tuple[str, int, Scope | None, bytes]
 
 
 class PendingCall(Struct, frozen=True):
-    """One lookup that found nothing to serve; ``at_s`` is a reading of the monotonic clock."""
+    """One lookup that found nothing to serve; ``at_s`` is a reading of the monotonic clock.
 
-    request: Request
+    There is no ``request`` where none could be made; nothing is stored then. ``evidence`` is what
+    the answer is made from, and ``wanted`` how many of them are asked for, if that is said.
+    """
+
+    request: Request | None
     outcome: Miss | Stale
     at_s: float
+    evidence: tuple[Evidence, ...] | None = None
+    wanted: int | None = None
 
     @property
     def elapsed_s(self) -> float:
@@ -43,10 +49,19 @@ class Pending:
         self._asked: OrderedDict[Place, list[PendingCall]] = OrderedDict()
         self._count = 0
 
-    def put(self, prompt: str, llm_string: str, request: Request, outcome: Miss | Stale) -> None:
+    def put(
+        self,
+        prompt: str,
+        llm_string: str,
+        request: Request | None,
+        outcome: Miss | Stale,
+        *,
+        evidence: tuple[Evidence, ...] | None = None,
+        wanted: int | None = None,
+    ) -> None:
         """Keep the outcome of a lookup that the running caller made."""
         place = _place(prompt, llm_string)
-        asked = PendingCall(request, outcome, time.perf_counter())
+        asked = PendingCall(request, outcome, time.perf_counter(), evidence, wanted)
         with self._lock:
             self._asked.setdefault(place, []).append(asked)
             self._asked.move_to_end(place)

@@ -31,16 +31,17 @@ def reset(message: BaseMessage) -> None:
         message.usage_metadata = {"input_tokens": 0, "output_tokens": 0, "total_tokens": 0}
     said = message.response_metadata
     message.response_metadata = {
-        name: _zeroed(item) if name in _COUNTS else item for name, item in said.items()
+        name: zeroed(item) if name in _COUNTS else item for name, item in said.items()
     }
 
 
-def _zeroed(item: object) -> object:
+def zeroed(item: object) -> object:
+    """Return what a provider counted with every number at 0."""
     match item:
         case bool():
             return item
         case int() | float():
             return 0
         case Mapping():
-            return {name: _zeroed(each) for name, each in item.items()}
+            return {name: zeroed(each) for name, each in item.items()}
     return item

@@ -4,18 +4,27 @@ import json
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from langchain_core.messages import BaseMessage
 from langchain_core.runnables import Runnable, RunnableConfig
+from msgspec import Struct
 
-from langchain_stampcache import prompt as prompts
+from langchain_stampcache.caller import Caller
+from langchain_stampcache.conversation import is_history, turns_of
 from langchain_stampcache.fingerprint import Fingerprint, Running
 from langchain_stampcache.retrieving import Retrieving
 from stampcache import ConfigError, Evidence, Request, Settings, Stamps, canonical
 from stampcache.adapters import CanonicalError, Validity, seen_stamp
 
-HISTORY_KEYS = frozenset({"chat_history", "history", "messages"})
 SETTINGS_KEPT = 256
 _LEAVES = frozenset({str, int, float, bool, type(None)})
+
+
+class Asked(Struct, frozen=True, kw_only=True):
+    """What one call asks: the question, the inputs beside it, and in which form they came."""
+
+    question: str
+    inputs: Mapping[str, object] = {}
+    form: str = ""
+    caller: Caller = Caller()
 
 
 class Requests:
@@ -23,17 +32,21 @@ class Requests:
 
     def __init__(
         self,
-        answer: Runnable[Any, Any],
+        runnable: Runnable[Any, Any],
         retrieving: Retrieving,
         validity: Validity,
         here: Stamps,
+        *,
+        framework: str,
+        fingerprint: Fingerprint,
     ) -> None:
         """``here`` are the stamps that the cache itself gives to all that it keeps."""
-        self._answer = answer
+        self._runnable = runnable
         self._retrieving = retrieving
         self._validity = validity
         self._here = here
-        self._fingerprint = Fingerprint(version=validity.version)
+        self._framework = framework
+        self._fingerprint = fingerprint
         self._known: dict[str, Settings] = {}
 
     def check(self) -> None:
@@ -52,7 +65,7 @@ class Requests:
 
     def of(
         self,
-        inputs: Mapping[str, object],
+        asked: Asked,
         config: RunnableConfig | None,
         evidence: tuple[Evidence, ...] | None,
     ) -> Request:
@@ -60,37 +73,45 @@ class Requests:
 
         Raises:
             CanonicalError: it cannot be cached; the message names the part.
+            ScopeError, ConfigError: what is said of its caller makes no sense.
         """
+        if asked.caller.problem is not None:
+            raise asked.caller.problem
         others: dict[str, object] = {}
         history: list[object] = []
-        for name, value in sorted(inputs.items()):
-            if name in HISTORY_KEYS or _holds_messages(value):
-                history += _turns(name, value)
-            elif name not in ("input", "context"):
+        for name, value in sorted(asked.inputs.items()):
+            if is_history(name, value):
+                history += turns_of(name, value)
+            else:
                 others[name] = value
         return Request(
-            question=str(inputs["input"]),
+            question=asked.question,
             history=history,
             evidence=evidence,
-            kind=self._validity.kind,
-            settings=self.settings(config, others),
+            kind=asked.caller.kind or self._validity.kind,
+            settings=self.settings(config, others, form=asked.form),
+            scope=asked.caller.scope,
+            controls=asked.caller.controls,
         )
 
-    def settings(self, config: RunnableConfig | None, others: Mapping[str, object]) -> Settings:
+    def settings(
+        self, config: RunnableConfig | None, others: Mapping[str, object], *, form: str = ""
+    ) -> Settings:
         """Return the settings in force: the chain as it is now, and inputs besides the question.
 
         Raises:
             CanonicalError: a part of the chain, or an input, has no canonical form.
         """
-        running = self._fingerprint.read(self._answer, config)
+        running = self._fingerprint.read(self._runnable, config)
         retriever = self._retrieving.described(config)
         params = {
-            "framework": "langchain.chain",
+            "framework": self._framework,
             "grounding": self._validity.grounding,
             "version": self._validity.version,
             "answer": running.described,
             "retriever": retriever,
             "inputs": others,
+            "form": form,
         }
         place = _place(params)
         known = self._known.get(place)
@@ -143,27 +164,3 @@ def _has_text_keys(data: object) -> bool:
     elif isinstance(data, list | tuple):
         items = data
     return all(type(item) in _LEAVES or _has_text_keys(item) for item in items)
-
-
-def _holds_messages(value: object) -> bool:
-    if isinstance(value, BaseMessage):
-        return True
-    return isinstance(value, list | tuple) and any(isinstance(one, BaseMessage) for one in value)
-
-
-def _turns(name: str, value: object) -> list[object]:
-    """Return the turns of a conversation in canonical form; nothing for an empty one."""
-    turns = list(value) if isinstance(value, list | tuple) else [value] if value else []
-    if not turns:
-        return []
-    if all(isinstance(turn, BaseMessage) for turn in turns):
-        spoken = prompts.of_messages([turn for turn in turns if isinstance(turn, BaseMessage)])
-        return [{"input": name, "messages": list(spoken.messages)}]
-    plain = [_plain_turn(turn) for turn in turns]
-    return [{"input": name, "turns": plain}]
-
-
-def _plain_turn(turn: object) -> object:
-    if isinstance(turn, BaseMessage):
-        return {"message": list(prompts.of_messages([turn]).messages)}
-    return turn

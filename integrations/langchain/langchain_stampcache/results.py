@@ -16,13 +16,13 @@ from stampcache import Answer, Usage
 from stampcache.adapters import CacheFields
 
 Inputs = Mapping[str, Any]
-_RESERVED = frozenset({"input", "context", "answer", "cache"})
+RESERVED = frozenset({"input", "context", "answer", "cache"})
 
 
 class Making(Struct, frozen=True, kw_only=True):
-    """One making: what the answer chain returned, from what, and what it took."""
+    """What was made, its answer (a text, a message, an object), and what making it took."""
 
-    result: ChainResult
+    answer: object
     meter: Meter
     latency_s: float
 
@@ -30,23 +30,19 @@ class Making(Struct, frozen=True, kw_only=True):
 def result_of(raw: object, documents: Sequence[Document]) -> ChainResult:
     """Split what an answer chain returned: a mapping with ``answer`` may carry further keys."""
     if isinstance(raw, Mapping) and "answer" in raw:
-        extras = {name: item for name, item in raw.items() if name not in _RESERVED}
+        extras = {name: item for name, item in raw.items() if name not in RESERVED}
         return ChainResult(raw["answer"], list(documents), extras)
     return ChainResult(raw, list(documents), {})
 
 
-def answer_of(made: Making) -> Answer:
-    """Return the made answer in the form that is stored.
-
-    Raises:
-        CanonicalError: something in it would not come back equal.
-    """
-    answer = made.result.answer
+def answer_of(made: Making, *, payload: bytes, form: str) -> Answer:
+    """Return what was made as it is stored, with its bytes in that form."""
+    answer = made.answer
     calls = answer.tool_calls if isinstance(answer, AIMessage) else []
     return Answer(
         text=_text(answer),
-        payload=payload.dump_result(made.result),
-        format=payload.CHAIN,
+        payload=payload,
+        format=form,
         finish_reason=_finish_reason(answer, made.meter),
         revision=made.meter.revision,
         tool_calls=tuple(dict(call) for call in calls),

@@ -33,8 +33,8 @@ _FUNCTIONS = (types.FunctionType, types.MethodType, types.BuiltinFunctionType, f
 class RetrieverSettings(Fingerprint):
     """Reads one retriever, again and again, also one that is made of others."""
 
-    def __init__(self) -> None:
-        super().__init__(version="not seen")  # what it holds is no setting of it
+    def __init__(self, *, version: str | None = "not seen") -> None:
+        super().__init__(version=version)  # what it holds is no setting of it, so it needs none
         self._first: dict[int, tuple[BaseRetriever, frozenset[str]]] = {}
 
     def described(self, retriever: object, config: RunnableConfig | None) -> object:
@@ -92,6 +92,25 @@ class RetrieverSettings(Fingerprint):
         if len(self._first) < RETRIEVERS_KEPT:  # those beyond it are made for one call each
             self._first[id(retriever)] = (retriever, now)  # alive, so that its id stays its own
         return now
+
+
+class WholeChain(RetrieverSettings):
+    """Reads a chain with retrievers in it: of these their settings, of all else what it would do."""
+
+    def __init__(self, *, version: str | None) -> None:
+        super().__init__(version=version)
+        self.has_retriever = False
+
+    def values_of(self, node: BaseModel) -> Mapping[str, object]:
+        """Return the fields of an object that say what it does."""
+        if isinstance(node, BaseRetriever):
+            self.has_retriever = True
+            return super().values_of(node)
+        return Fingerprint.values_of(self, node)
+
+    def function(self, item: object, resolve: Callable[[object], object]) -> object:
+        """Return what a function would do, with all that it sees."""
+        return Fingerprint.function(self, item, resolve)
 
 
 def _is_setting(name: str, value: object, given: frozenset[str]) -> bool:

@@ -289,9 +289,10 @@ def test_h1_an_unreadable_entry_is_a_miss_and_goes(app: App, opened: Cache) -> N
     app.ask()
     documents = app.shelf.invoke(QUESTION)
     from langchain_stampcache.evidence import evidence_of
+    from langchain_stampcache.requests import Asked
 
     evidence = evidence_of(documents, corpus="")
-    request = app.chain._serving._parts.requests.of({"input": QUESTION}, None, evidence)
+    request = app.chain._serving.parts.requests.of(Asked(question=QUESTION), None, evidence)
     opened.update(request, Answer(text="x", payload=b"{", format="lc.chain.1"))
     assert reported(app.ask()) == (False, None, "not found")
     assert app.ask()["cache"]["hit"]
@@ -411,11 +412,6 @@ async def test_batches_never_mix_items(app: App) -> None:
             result["answer"].endswith(each["input"])
             for result, each in zip(results, asked, strict=True)
         )
-
-
-async def test_stream_gives_the_final_result(app: App) -> None:
-    assert [each["answer"] for each in app.chain.stream({"input": QUESTION})]
-    assert [each["cache"]["hit"] async for each in app.chain.astream({"input": QUESTION})] == [True]
 
 
 async def test_j1_sqlite_is_not_written_on_the_event_loop(
@@ -539,8 +535,6 @@ def test_f_a_change_during_the_making_refuses_the_fill(opened: Cache, shelf: She
 def test_what_does_not_exist_yet_is_refused_by_name(opened: Cache, shelf: Shelf) -> None:
     with pytest.raises(ConfigError, match="recheck"):
         App(opened, shelf, grounding="watch")
-    with pytest.raises(ConfigError, match="not built yet"):
-        CachedChain.around(PROMPT, cache=opened)
 
 
 def test_a16_parts_without_identity_are_refused_unless_versioned(

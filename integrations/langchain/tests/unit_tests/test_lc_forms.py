@@ -15,8 +15,14 @@ from langchain_core.messages import (
     HumanMessage,
     SystemMessage,
     ToolMessage,
+    message_chunk_to_message,
 )
+from langchain_core.output_parsers import JsonOutputParser, StrOutputParser
 from langchain_core.outputs import ChatGeneration, ChatGenerationChunk, Generation, GenerationChunk
+from langchain_core.prompts import ChatPromptTemplate
+from langchain_core.runnables import RunnableLambda
+from langchain_core.runnables.utils import AddableDict
+from langchain_fakes import CountingChat
 from pydantic import BaseModel
 
 import stampcache
@@ -27,13 +33,18 @@ from langchain_stampcache.llm_string import STRINGS_KEPT, LlmSettings
 from langchain_stampcache.payload import (
     CHAIN,
     GENERATIONS,
+    WHOLE,
     ChainResult,
+    Whole,
     dump_generations,
     dump_result,
+    dump_whole,
     load_generations,
     load_result,
+    load_whole,
 )
 from langchain_stampcache.pending import Pending
+from langchain_stampcache.pieces import Flowing, flowing, pieces_of, put_together
 from langchain_stampcache.usage import finish_reason, usage_of, worst
 from stampcache import Miss, Reason, Request, Stamps
 from stampcache.errors import CanonicalError, CodecError
@@ -298,7 +309,11 @@ def test_h1_a_class_that_is_gone_makes_the_payload_unreadable() -> None:
 
 @given(st.binary(max_size=60))
 def test_no_bytes_raise_anything_else(raw: bytes) -> None:
-    for load, form in ((load_generations, GENERATIONS), (load_result, CHAIN)):
+    for load, form in (
+        (load_generations, GENERATIONS),
+        (load_result, CHAIN),
+        (load_whole, WHOLE),
+    ):
         with pytest.raises(CodecError):
             load(raw, form)
 
@@ -316,6 +331,113 @@ def test_results_of_chains_round_trip(text: str, extras: dict) -> None:
             assert "surrogates" in str(error)
             continue
         assert load_result(dumped, CHAIN) == result
+
+
+@given(st.text(), plain)
+def test_wholes_of_any_shape_round_trip(text: str, data: object) -> None:
+    shapes: list[object] = [
+        text,
+        AIMessage(text),
+        Leave(days=2),
+        {"context": [Document(text, id="1")], "messages": [HumanMessage("q"), AIMessage(text)]},
+        [Leave(days=3), {"object": {"x": data}, "more": [Document("d")]}],
+        {"plain": data},
+    ]
+    for value in shapes:
+        whole = Whole(value, ("input",))
+        try:
+            dumped = dump_whole(whole)
+        except CanonicalError:
+            continue
+        assert load_whole(dumped, WHOLE) == whole
+
+
+@pytest.mark.parametrize("value", [{"a": object()}, {1: Leave(days=1)}, [(1, 2)], {"a": {Leave}}])
+def test_a_whole_that_would_not_come_back_equal_is_not_stored(value: object) -> None:
+    with pytest.raises(CanonicalError):
+        dump_whole(Whole(value))
+
+
+def test_an_answer_that_is_nested_too_deeply_is_not_stored() -> None:
+    deep: list[object] = []
+    for _ in range(100_000):
+        deep = [deep]
+    for dump in (lambda: dump_whole(Whole(deep)), lambda: dump_result(ChainResult(deep, [], {}))):
+        with pytest.raises(CanonicalError):
+            dump()
+
+
+# -- pieces of streams -----------------------------------------------------------------------------
+
+
+@given(st.text(), st.text(), st.booleans())
+def test_pieces_add_up_to_what_they_were_cut_from(text: str, thought: str, blocks: bool) -> None:
+    assert "".join(map(str, pieces_of(text))) == text
+    content: str | list = (
+        [{"type": "text", "text": text}, {"type": "x", "y": 1}] if blocks else text
+    )
+    message = AIMessage(
+        content,
+        additional_kwargs={"reasoning_content": thought, "n": [1]},
+        response_metadata={"finish_reason": "stop", "logprobs": {"a": [0.5]}},
+        usage_metadata={"input_tokens": 0, "output_tokens": 0, "total_tokens": 0},
+        tool_calls=[{"name": "f", "args": {"x": text}, "id": "1"}],
+        invalid_tool_calls=[{"name": "g", "args": "no json", "id": "2", "error": None}],
+    )
+    whole = message_chunk_to_message(put_together(pieces_of(message), Flowing.GUESSED))
+    for name in ("content", "additional_kwargs", "response_metadata", "usage_metadata"):
+        assert getattr(whole, name) == getattr(message, name)
+    assert whole.tool_calls == message.tool_calls
+    assert [each["name"] for each in whole.invalid_tool_calls] == ["g"]
+
+
+@pytest.mark.parametrize(
+    ("items", "flow", "expected"),
+    [
+        (["a", "", "b"], Flowing.GUESSED, "ab"),
+        (["a", "ab"], Flowing.ADDED, "aab"),
+        (["a", "ab"], Flowing.GROWING, "ab"),
+        ([None, {"a": 1}, {"a": 2}], Flowing.GUESSED, {"a": 2}),
+        ([AddableDict(a="x"), AddableDict(a="y", b=[1])], Flowing.GUESSED, {"a": "xy", "b": [1]}),
+        ([AddableDict(a={}), AddableDict(a={"b": 1})], Flowing.GUESSED, {"a": {"b": 1}}),
+        ([[1], [2]], Flowing.ADDED, [1, 2]),
+        ([[1]], Flowing.GUESSED, [1]),
+        ([None], Flowing.GUESSED, None),
+    ],
+)
+def test_chunks_are_put_together(items: list, flow: Flowing, expected: object) -> None:
+    assert put_together(items, flow) == expected
+
+
+@pytest.mark.parametrize(
+    "items",
+    [
+        [],
+        ["a", "ab", "abc"],
+        [[1], [1, 2]],
+        [1, 2],
+        ["a", {"b": 1}],
+        [AIMessageChunk("a"), AIMessage("b")],
+        [AddableDict(a=[1]), AddableDict(a=[1, 2])],
+    ],
+)
+def test_chunks_that_may_mean_two_things_are_not_put_together(items: list) -> None:
+    with pytest.raises(CanonicalError):
+        put_together(items, Flowing.GUESSED)
+
+
+def test_how_chunks_make_an_answer_is_seen_at_the_end_of_a_chain() -> None:
+    prompt_, model = ChatPromptTemplate.from_template("{x}"), CountingChat()
+    for last, expected in (
+        (StrOutputParser(), Flowing.ADDED),
+        (JsonOutputParser(), Flowing.GROWING),
+        (JsonOutputParser(diff=True), Flowing.NOT),
+        (RunnableLambda(str), Flowing.GUESSED),
+    ):
+        chain = prompt_ | model | last
+        for wrapped in (chain, chain.with_config(tags=["x"]), chain.with_fallbacks([chain])):
+            assert flowing(wrapped) is expected
+    assert flowing(prompt_ | model.bind(stop=["x"])) is Flowing.ADDED
 
 
 # -- usage -----------------------------------------------------------------------------------------

@@ -1,0 +1,144 @@
+"""From a call of a chat model to a Request: all that the model would be told, and nothing secret."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from langchain_core.language_models import BaseChatModel
+from langchain_core.messages import BaseMessage, BaseMessageChunk, message_chunk_to_message
+from langchain_core.runnables import RunnableBinding
+from msgspec.structs import replace
+
+import stampcache
+from langchain_stampcache import prompt as prompts
+from langchain_stampcache.calls import Call, Calls
+from langchain_stampcache.chat_call import ChatCall, is_choices
+from langchain_stampcache.finding import Finder, Variables
+from langchain_stampcache.fingerprint import Fingerprint, Running
+from langchain_stampcache.llm_string import MODEL_NAMES, first_text
+from stampcache import ConfigError, Seam, Settings, Stamps
+from stampcache.adapters import CanonicalError, Core, Validity
+
+# How an answer is handed over, or only traced: the model's answer is the same.
+NOT_KEYED = frozenset({
+    "ls_structured_output_format", "stream", "stream_options", "stream_usage",
+    "structured_output_format",
+})  # fmt: skip
+_CLIENTS = ("root_client", "root_async_client", "client", "async_client")
+
+
+class ChatRequests:
+    """Makes the requests of one cached chat model; its settings are read anew for each call."""
+
+    def __init__(self, core: Core, *, version: str | None, stamps: Stamps, kind: str) -> None:
+        finder = Finder(template=None, variables=Variables(), extract=None, corpus="")
+        self._calls = Calls(core, finder, Validity())
+        self._fingerprint = Fingerprint(version=version)
+        self._version = version
+        self._stamps = stamps
+        self._kind = kind
+
+    def check(self, inner: BaseChatModel) -> None:
+        """Refuse at construction what could never be cached.
+
+        Raises:
+            ConfigError: the model has no identity.
+        """
+        try:
+            self.settings(inner, {})
+        except CanonicalError as error:
+            raise ConfigError(
+                f"This model cannot be told from another one: {error}. Pass version= (any text that"
+                " you change whenever that part changes), or use plain functions and data there."
+            ) from error
+
+    def of(self, call: ChatCall) -> Call:
+        """Return what a call asks, and what its answer is made from by the scope around it.
+
+        Raises:
+            CanonicalError: it cannot be cached; the message names the part.
+        """
+        settings = self.settings(call.inner, {**call.options, "stop": call.stop})
+        chat = prompts.of_messages(_unchunked(call.messages))
+        caller = call.called.caller
+        if self._kind and not caller.kind:
+            caller = replace(caller, kind=self._kind)
+        said = call.called.said
+        if said is None or (not said.question and said.evidence is None):
+            return self._calls.of(chat, settings, caller)
+        with stampcache.scope(
+            question=said.question, evidence=said.evidence
+        ):  # may have been left since
+            return self._calls.of(chat, settings, caller)
+
+    def settings(self, inner: BaseChatModel, options: Mapping[str, Any]) -> Settings:
+        """Return what would be run with these call options, as the model is now.
+
+        Raises:
+            CanonicalError: a part of it has no canonical form.
+        """
+        keyed = {
+            name: value
+            for name, value in options.items()
+            if name not in NOT_KEYED and not (name == "stop" and value is None)
+        }
+        bound: RunnableBinding[Any, Any] = RunnableBinding(bound=inner, kwargs=keyed, config={})
+        running = self._fingerprint.read(bound, None)
+        settings = Settings(
+            model=first_text(keyed, MODEL_NAMES) or running.model,
+            endpoint=running.endpoint,
+            params={
+                "framework": "langchain.chat",
+                "version": self._version,
+                "called": _called(inner),
+                "model": _without_choices(running),
+            },
+            stamps=self._stamps,
+            seam=Seam.MODEL,
+        )
+        if settings.problem:
+            raise CanonicalError(settings.problem)
+        return settings
+
+
+def _unchunked(messages: Sequence[BaseMessage]) -> list[BaseMessage]:
+    """Return messages alike, whether the turns of the model were streamed or not (case B8)."""
+    return [
+        message_chunk_to_message(one) if isinstance(one, BaseMessageChunk) else one
+        for one in messages
+    ]
+
+
+def _called(inner: BaseChatModel) -> list[str]:
+    """Return where the model's clients send their calls: their environment may have told them."""
+    found: set[str] = set()
+    for name in _CLIENTS:
+        client = getattr(inner, name, None)
+        url = getattr(client, "base_url", None)
+        if isinstance(url, str) or type(url).__name__ == "URL":
+            found.add(str(url))
+    return sorted(found)
+
+
+def _without_choices(running: Running) -> object:
+    """Return the description without ``n``: an answer to more choices holds fewer, too (B13)."""
+    described = running.described
+    if not isinstance(described, dict):
+        return described
+    bound = described.get("bound")
+    model = dict(bound) if isinstance(bound, dict) else {"bound": bound}
+    for part in ("params", "fields"):
+        model[part] = _no_choices(model.get(part))
+    return {"bound": model, "with": _no_choices(described.get("with"))}
+
+
+def _no_choices(parameters: object) -> object:
+    if not isinstance(parameters, dict):
+        return parameters
+    kept = {
+        name: value for name, value in parameters.items() if name != "n" or not is_choices(value)
+    }
+    if kept.get("n", ...) is None:  # as if it were not said
+        del kept["n"]
+    if isinstance(kept.get("model_kwargs"), dict):
+        kept["model_kwargs"] = _no_choices(kept["model_kwargs"])
+    return kept

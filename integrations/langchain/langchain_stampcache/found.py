@@ -1,0 +1,39 @@
+"""What the retrievers of one run found, where the chain does not show its documents."""
+
+import threading
+from collections.abc import Sequence
+from typing import Any
+
+from langchain_core.callbacks import BaseCallbackHandler
+from langchain_core.documents import Document
+
+
+class Finds(BaseCallbackHandler):
+    """A callback handler of one run: it hears the retrievers that run inside of it, and no others."""
+
+    run_inline = True  # under an async manager too: nothing here waits
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._begun = 0
+        self._ended = 0
+        self._found: list[Document] = []
+
+    def on_retriever_start(self, serialized: Any, query: str, **kwargs: Any) -> None:  # noqa: ARG002
+        """Note that a retriever is asked."""
+        with self._lock:
+            self._begun += 1
+
+    def on_retriever_end(self, documents: Sequence[Document], **kwargs: Any) -> None:  # noqa: ARG002
+        """Note what it found."""
+        with self._lock:
+            self._ended += 1
+            for one in documents:  # a retriever that asks others tells of theirs once more
+                if one not in self._found:
+                    self._found.append(one)
+
+    @property
+    def documents(self) -> list[Document] | None:
+        """All that was found; ``None`` where no retriever was asked, or one did not end well."""
+        with self._lock:
+            return list(self._found) if self._begun and self._begun == self._ended else None

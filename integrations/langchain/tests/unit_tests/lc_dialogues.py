@@ -1,0 +1,439 @@
+"""An application whose model is a pure function of what it is told, and what is compared of its answers.
+
+The uncached application is the oracle: a cached one must give the same, but for ids, tokens and time.
+"""
+
+import asyncio
+import hashlib
+import json
+import re
+from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, Sequence
+from typing import Any
+
+from hypothesis import strategies as st
+from langchain_core.callbacks import BaseCallbackHandler
+from langchain_core.language_models import BaseChatModel
+from langchain_core.messages import (
+    AIMessage,
+    AIMessageChunk,
+    BaseMessage,
+    BaseMessageChunk,
+    HumanMessage,
+    ToolMessage,
+    message_chunk_to_message,
+)
+from langchain_core.output_parsers import PydanticOutputParser
+from langchain_core.outputs import ChatGeneration, ChatGenerationChunk, ChatResult
+from langchain_core.runnables import RunnableMap, RunnablePassthrough
+from langchain_core.utils.function_calling import convert_to_openai_tool
+from langchain_fakes import USAGE
+from msgspec import Struct
+from pydantic import BaseModel, PrivateAttr
+
+TOKENS = 18
+"""That `USAGE` says in all."""
+SCRIPT = (
+    "plain", "thinking", "blocks", "call", "calls", "wrong", "length", "refusal", "filtered", "empty",
+    "nothing", "fail", "breaks",
+)  # fmt: skip
+"""The first words of questions: each says what kind of reply the model gives."""
+STORABLE = frozenset({"plain", "thinking", "blocks", "call", "calls"})
+_NOT_TOLD = ("cache", "token_usage")
+
+
+class Filled(BaseModel):
+    """An answer in a form."""
+
+    text: str
+    days: int
+
+
+def bare(value: Any) -> Any:
+    """Return a value without what may differ between a hit and a fresh answer, wherever it stands."""
+    match value:
+        case BaseMessageChunk():
+            return bare(message_chunk_to_message(value))
+        case BaseMessage():
+            data = value.model_dump(exclude={"id", "usage_metadata", "response_metadata"})
+            said = value.response_metadata.items()
+            told = {name: one for name, one in said if name not in _NOT_TOLD}
+            return {**data, "class": type(value).__name__, "response_metadata": told}
+        case BaseException():
+            return {"error": type(value).__name__, "says": str(value)}
+        case Mapping():
+            kept = {name: bare(one) for name, one in value.items() if name != "cache"}
+            return {name: one for name, one in kept.items() if name != "stampcache_run"}
+        case list() | tuple():
+            return [bare(one) for one in value]
+    return value
+
+
+def summed(chunks: Iterable[Any]) -> Any:
+    """Return what chunks add up to; of objects that replace each other, the last."""
+    total: Any = None
+    for chunk in chunks:
+        addable = isinstance(chunk, str | BaseMessageChunk | dict) and hasattr(chunk, "__add__")
+        total = total + chunk if addable and total is not None else chunk
+    return total
+
+
+def vandalise(value: Any) -> None:
+    """Change all that a caller was given: nobody else must notice."""
+    match value:
+        case BaseMessage():
+            for part in (value.content, getattr(value, "tool_calls", None)):
+                vandalise(part)
+            vandalise(value.additional_kwargs)
+            vandalise(value.response_metadata)
+            if isinstance(value.content, str):
+                value.content = "changed by a caller"
+        case BaseModel():
+            for name in type(value).model_fields:
+                vandalise(getattr(value, name))
+        case dict():
+            for one in value.values():
+                vandalise(one)
+            value["changed"] = True
+        case list():
+            for one in value:
+                vandalise(one)
+            value.append({"type": "text", "text": "changed by a caller"})
+
+
+# -- the model ------------------------------------------------------------------------------------------
+
+
+class ScriptedChat(BaseChatModel):
+    """Replies to the first word of the question, with a digest of all that it is told.
+
+    With ``forgets`` it is not told by which tools former questions were answered.
+    """
+
+    model_name: str = "scripted-1"
+    temperature: float = 0.0
+    forgets: bool = False
+    _told: list[str] = PrivateAttr(default_factory=list)
+    _replies: list[str] = PrivateAttr(default_factory=list)
+
+    @property
+    def told(self) -> list[str]:
+        """A digest of what each call was told."""
+        return self._told
+
+    @property
+    def replied(self) -> int:
+        """How many replies came to their end."""
+        return len(self._replies)
+
+    @property
+    def _llm_type(self) -> str:
+        return "scripted-chat"
+
+    @property
+    def _identifying_params(self) -> dict[str, Any]:
+        return {"model": self.model_name, "temperature": self.temperature}
+
+    def bind_tools(self, tools: Any, *, tool_choice: Any = None, **options: Any) -> Any:
+        chosen = {} if tool_choice is None else {"tool_choice": tool_choice}
+        return self.bind(tools=[convert_to_openai_tool(one) for one in tools], **chosen, **options)
+
+    def with_structured_output(
+        self, schema: Any = None, *, include_raw: bool = False, **options: Any
+    ) -> Any:
+        """By a tool, as LangChain does it, or by ``method="json_mode"`` as JSON."""
+        if options.get("method") != "json_mode":
+            return super().with_structured_output(schema, include_raw=include_raw, **options)
+        asked = self.bind(response_format={"type": "json_object"})
+        parser: Any = PydanticOutputParser(pydantic_object=schema)
+        if not include_raw:
+            return asked | parser
+        return RunnableMap(raw=asked) | RunnablePassthrough.assign(
+            parsed=lambda told: parser.invoke(told["raw"])
+        )
+
+    def _generate(
+        self, messages: list[BaseMessage], stop: Any = None, run_manager: Any = None, **options: Any
+    ) -> ChatResult:
+        reply = self._reply(messages, {"stop": stop, **options})
+        if reply.kind in ("fail", "breaks"):
+            raise ConnectionError(f"the model is down ({reply.digest})")
+        self._replies.append(reply.digest)
+        info = {"finish_reason": reply.finish}
+        return ChatResult(
+            generations=[ChatGeneration(message=self._whole(reply), generation_info=info)]
+        )
+
+    async def _agenerate(self, messages: list[BaseMessage], *given: Any, **named: Any) -> ChatResult:
+        return self._generate(messages, *given, **named)
+
+    def _stream(
+        self, messages: list[BaseMessage], stop: Any = None, run_manager: Any = None, **options: Any
+    ) -> Iterator[ChatGenerationChunk]:
+        reply = self._reply(messages, {"stop": stop, **options})
+        if reply.kind == "fail":
+            raise ConnectionError(f"the model is down ({reply.digest})")
+        for place, chunk in enumerate(self._chunks(reply)):
+            if reply.kind == "breaks" and place == 2:
+                raise ConnectionError(f"the stream broke ({reply.digest})")
+            if run_manager:
+                run_manager.on_llm_new_token(chunk.text, chunk=chunk)
+            yield chunk
+        self._replies.append(reply.digest)
+
+    async def _astream(
+        self, messages: list[BaseMessage], stop: Any = None, run_manager: Any = None, **options: Any
+    ) -> AsyncIterator[ChatGenerationChunk]:
+        for chunk in self._stream(messages, stop, None, **options):
+            if run_manager:
+                await run_manager.on_llm_new_token(chunk.text, chunk=chunk)
+            yield chunk
+
+    def _reply(self, messages: list[BaseMessage], options: dict[str, Any]) -> "Reply":
+        own = {"model": self.model_name, "temperature": self.temperature}
+        asked = {**own, **options}
+        for name in ("stream", "stream_usage"):
+            asked.pop(name, None)
+        heard = _without_tools(messages) if self.forgets else messages
+        digest = _digest([conversation(heard), asked])
+        self._told.append(digest)
+        return _scripted(messages, asked, digest)
+
+    def _whole(self, reply: "Reply") -> AIMessage:
+        calls = [one for one in reply.calls if one["args"].startswith("{")]
+        broken = [one for one in reply.calls if one not in calls]
+        return AIMessage(
+            content=reply.content,
+            id=f"msg-{id(self)}-{len(self._told)}",
+            additional_kwargs=dict(reply.extra),
+            tool_calls=[{**one, "args": json.loads(one["args"])} for one in calls],  # type: ignore[typeddict-item]
+            invalid_tool_calls=[{**one, "error": None} for one in broken],  # type: ignore[typeddict-item]
+            usage_metadata=USAGE,  # type: ignore[arg-type]
+            response_metadata={"model_name": self.model_name},
+        )
+
+    def _chunks(self, reply: "Reply") -> Iterator[ChatGenerationChunk]:
+        if reply.kind == "nothing":
+            return
+        for message in _pieces(reply):
+            message.id = f"msg-{id(self)}-{len(self._told)}"
+            yield ChatGenerationChunk(message=message)
+        empty: Any = "" if isinstance(reply.content, str) else []
+        last = AIMessageChunk(
+            content=empty,
+            usage_metadata=USAGE,  # type: ignore[arg-type]
+            response_metadata={"model_name": self.model_name},
+        )
+        info = {"finish_reason": reply.finish}
+        yield ChatGenerationChunk(message=last, generation_info=info)
+
+
+class Reply(Struct, frozen=True, kw_only=True):
+    """What the model says."""
+
+    kind: str
+    digest: str
+    content: Any = ""
+    extra: Mapping[str, Any] = {}
+    calls: Sequence[Mapping[str, Any]] = ()
+    finish: str = "stop"
+
+
+def conversation(messages: Sequence[BaseMessage]) -> list[Any]:
+    """Return all of a conversation that a model is sent."""
+    numbers: dict[str, int] = {}
+
+    def number(given: Any) -> int:
+        return numbers.setdefault(given, len(numbers))
+
+    said: list[Any] = []
+    for one in messages:
+        calls = [*getattr(one, "tool_calls", ()), *getattr(one, "invalid_tool_calls", ())]
+        said.append([
+            one.type.replace("MessageChunk", "").lower(), one.content, one.name,
+            {name: each for name, each in one.additional_kwargs.items() if name != "parsed"},
+            [[call["name"], call["args"], number(call["id"])] for call in calls],
+            number(one.tool_call_id) if isinstance(one, ToolMessage) else None,
+        ])  # fmt: skip
+    return said
+
+
+def _without_tools(messages: Sequence[BaseMessage]) -> list[BaseMessage]:
+    """Return a conversation without the calls of tools that came before its last question."""
+    last = max(at for at, one in enumerate(messages) if isinstance(one, HumanMessage))
+    return [
+        one
+        for at, one in enumerate(messages)
+        if at >= last or not (isinstance(one, ToolMessage) or getattr(one, "tool_calls", None))
+    ]
+
+
+def _digest(value: Any) -> str:
+    text = json.dumps(value, sort_keys=True, default=repr)
+    return hashlib.blake2b(text.encode(), digest_size=6).hexdigest()
+
+
+def _scripted(messages: list[BaseMessage], asked: Mapping[str, Any], digest: str) -> Reply:
+    question = next(one for one in reversed(messages) if isinstance(one, HumanMessage))
+    kind = str(question.text).split()[0]
+    tools = [tool["function"] for tool in asked.get("tools") or ()]
+    if asked.get("response_format"):
+        return _as_json(kind, digest)
+    if asked.get("tool_choice") and kind not in ("fail", "breaks", "nothing"):
+        return _calling(kind, digest, tools[:1])
+    if kind in ("call", "calls", "wrong", "mail", "ask") and not isinstance(messages[-1], ToolMessage):
+        named = {"call": tools[:1], "mail": tools[-1:], "ask": tools[-2:-1]}.get(kind, tools[:2])
+        if named:
+            return _calling(kind, digest, named)
+    return _saying(kind, digest)
+
+
+def _saying(kind: str, digest: str) -> Reply:
+    text = f"This is the {kind} answer {digest} of the model"
+    match kind:
+        case "thinking":
+            extra = {"reasoning_content": f"I think of {digest} first"}
+            return Reply(kind=kind, digest=digest, content=text, extra=extra)
+        case "blocks":
+            blocks = [{"type": "text", "text": f"{word} ", "index": 0} for word in text.split()]
+            whole = {"type": "text", "text": "".join(one["text"] for one in blocks), "index": 0}  # type: ignore[misc]
+            return Reply(kind=kind, digest=digest, content=[whole])
+        case "length":
+            return Reply(kind=kind, digest=digest, content=text, finish="length")
+        case "filtered":
+            return Reply(kind=kind, digest=digest, content=text, finish="content_filter")
+        case "refusal":
+            extra = {"refusal": f"no {digest}"}
+            return Reply(kind=kind, digest=digest, content=f"I cannot help with {digest}", extra=extra)
+        case "empty" | "nothing":
+            return Reply(kind=kind, digest=digest)
+    return Reply(kind=kind, digest=digest, content=text)
+
+
+def _calling(kind: str, digest: str, tools: Sequence[Mapping[str, Any]]) -> Reply:
+    calls = [
+        {
+            "name": tool["name"],
+            "args": "days: many" if kind == "wrong" else json.dumps(_arguments(tool, digest)),
+            "id": f"call-{digest}-{at}",
+            "type": "tool_call" if kind != "wrong" else "invalid_tool_call",
+        }
+        for at, tool in enumerate(tools)
+    ]
+    text = "" if kind == "call" else f"Let me see {digest} first"
+    return Reply(kind=kind, digest=digest, content=text, calls=calls, finish="tool_calls")
+
+
+def _arguments(tool: Mapping[str, Any], digest: str) -> dict[str, Any]:
+    asked = tool["parameters"].get("properties", {})
+    number = int(digest, 16) % 100
+    return {
+        name: number if one.get("type") == "integer" else f"{name} {digest}"
+        for name, one in asked.items()
+    }
+
+
+def _as_json(kind: str, digest: str) -> Reply:
+    if kind in ("fail", "breaks", "nothing"):
+        return _saying(kind, digest)
+    filled = json.dumps({"text": f"{kind} {digest}", "days": int(digest, 16) % 100})
+    text = f"I would say {digest}" if kind == "wrong" else filled
+    return Reply(kind=kind, digest=digest, content=text)
+
+
+def _pieces(reply: Reply) -> Iterator[AIMessageChunk]:
+    """Yield a reply word by word: first its thoughts, then its text, then its calls in two parts."""
+    extra = dict(reply.extra)
+    empty: Any = "" if isinstance(reply.content, str) else []
+    for word in re.findall(r"\S+\s*", extra.pop("reasoning_content", "")):
+        yield AIMessageChunk(content=empty, additional_kwargs={"reasoning_content": word})
+    if isinstance(reply.content, str):
+        for word in re.findall(r"\S+\s*", reply.content):
+            yield AIMessageChunk(content=word)
+    else:
+        for word in re.findall(r"\S+\s*", reply.content[0]["text"]):
+            yield AIMessageChunk(content=[{"type": "text", "text": word, "index": 0}])
+    if extra:
+        yield AIMessageChunk(content=empty, additional_kwargs=extra)
+    for at, call in enumerate(reply.calls):
+        begun = {"name": call["name"], "args": call["args"][:5], "id": call["id"], "index": at}
+        rest = {"name": None, "args": call["args"][5:], "id": None, "index": at}
+        for part in (begun, rest):
+            yield AIMessageChunk(content=empty, tool_call_chunks=[part])  # type: ignore[list-item]
+
+
+def length_of(model: ScriptedChat, messages: list[BaseMessage]) -> int:
+    """Return how many chunks a reply has that was just streamed."""
+    raise NotImplementedError
+
+
+# -- what is seen of a run ------------------------------------------------------------------------------
+
+
+class Recorder(BaseCallbackHandler):
+    """Notes the events of each run in their order; tokens are joined, since chunks may be cut otherwise."""
+
+    run_inline = True
+
+    def __init__(self) -> None:
+        self.runs: dict[Any, list[Any]] = {}
+        self.order: list[Any] = []
+        self.tokens: dict[Any, str] = {}
+        self.replies: list[AIMessage] = []
+
+    def _note(self, run_id: Any, *what: Any) -> None:
+        self.runs.setdefault(run_id, []).append(list(what))
+        self.order.append(list(what))
+
+    def on_chain_start(self, serialized: Any, inputs: Any, *, run_id: Any, **given: Any) -> None:
+        self._note(run_id, "chain starts", given.get("name"))
+
+    def on_chain_end(self, outputs: Any, *, run_id: Any, **given: Any) -> None:
+        self._note(run_id, "chain ends")
+
+    def on_chain_error(self, error: BaseException, *, run_id: Any, **given: Any) -> None:
+        self._note(run_id, "chain fails", bare(error))
+
+    def on_chat_model_start(self, serialized: Any, messages: Any, *, run_id: Any, **given: Any) -> None:
+        params = given.get("invocation_params")
+        self._note(run_id, "model starts", given.get("name"), params, conversation(messages[0]))
+
+    def on_llm_new_token(self, token: Any, *, run_id: Any, **given: Any) -> None:
+        self.tokens[run_id] = self.tokens.get(run_id, "") + str(token)
+
+    def on_llm_end(self, response: Any, *, run_id: Any, **given: Any) -> None:
+        messages = [each.message for row in response.generations for each in row]
+        self.replies += messages
+        self._note(run_id, "model ends", bare(messages), self.tokens.get(run_id, ""))
+
+    def on_llm_error(self, error: BaseException, *, run_id: Any, **given: Any) -> None:
+        self._note(run_id, "model fails", bare(error))
+
+    def on_tool_start(self, serialized: Any, text: Any, *, run_id: Any, **given: Any) -> None:
+        self._note(run_id, "tool starts", serialized.get("name"), text)
+
+    def on_tool_end(self, output: Any, *, run_id: Any, **given: Any) -> None:
+        self._note(run_id, "tool ends")
+
+    def by_run(self) -> list[str]:
+        """Return the events of each run; those of runs at once have no common order."""
+        return sorted(json.dumps(run, sort_keys=True, default=repr) for run in self.runs.values())
+
+    @property
+    def reports(self) -> list[dict[str, Any]]:
+        """What the cache said in the replies."""
+        said = [one.response_metadata.get("cache") for one in self.replies]
+        return [one for one in said if one is not None]
+
+    @property
+    def tokens_used(self) -> int:
+        """What the replies say that they took."""
+        spent = [one.usage_metadata for one in self.replies]
+        return sum(one["total_tokens"] for one in spent if one is not None)
+
+
+def run(coroutine: Any) -> Any:
+    """Run a coroutine in an event loop of its own."""
+    return asyncio.run(coroutine)
+
+
+words = st.sampled_from(["leave", "travel"])
