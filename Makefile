@@ -1,5 +1,6 @@
 # make demo    a real RAG application answers through the cache (FRAMEWORK=langchain | llama-index)
 # make test    all tests
+# make test-oldest   the integrations' tests with the oldest LangChain and LlamaIndex that are supported
 # make check   lint, types, dependency direction
 # make bench   benchmarks, printed as tables (QUICK=1 for a short run, DATA=dir)
 # make docs    generate the CLI reference and run every code block
@@ -20,7 +21,7 @@ export HF_HUB_OFFLINE := 1
 export TOKENIZERS_PARALLELISM := false
 export ANONYMIZED_TELEMETRY := False
 
-.PHONY: setup demo ask test check types bench docs clean
+.PHONY: setup demo ask test test-oldest check bench docs clean
 
 setup: $(VENV)/.dev
 
@@ -56,6 +57,19 @@ test: $(VENV)/.dev
 	$(BIN)/python -m pytest --cov --cov-report=
 	@$(BIN)/coverage report --include='$(PURE)' --fail-under=100 --skip-covered
 
+# Deprecations are those of the frameworks themselves, seen with newer dependencies than they knew.
+OLDEST := -W ignore::DeprecationWarning -p no:cacheprovider
+
+test-oldest: $(VENV)-oldest-langchain/.ready $(VENV)-oldest-llama-index/.ready
+	$(VENV)-oldest-langchain/bin/python -m pytest $(OLDEST) integrations/langchain/tests/unit_tests
+	$(VENV)-oldest-llama-index/bin/python -m pytest $(OLDEST) integrations/llama-index/tests/unit_tests
+
+$(VENV)-oldest-%/.ready: requirements/oldest-%.txt requirements/testing.txt $(PROJECTS)
+	$(PYTHON) -m venv $(VENV)-oldest-$*
+	$(VENV)-oldest-$*/bin/python -m pip install --quiet --disable-pip-version-check \
+	  --requirement requirements/oldest-$*.txt --requirement requirements/testing.txt
+	touch $@
+
 check: $(VENV)/.dev
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
@@ -72,4 +86,4 @@ docs: $(VENV)/.dev
 	$(BIN)/python -m pytest tests/test_docs.py
 
 clean:
-	rm -rf $(VENV) .mypy_cache .pytest_cache .ruff_cache .hypothesis .coverage
+	rm -rf $(VENV) $(VENV)-oldest-* .mypy_cache .pytest_cache .ruff_cache .hypothesis .coverage

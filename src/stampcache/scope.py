@@ -170,6 +170,22 @@ class scope:
             return await coroutine
 
 
+class said_before(scope):
+    """Set what the scopes around an earlier call said, and nothing of those around this code.
+
+    For what runs later than it was asked for, such as a stream. ``None``: no scope was around it.
+    """
+
+    __slots__ = ("_said",)
+
+    def __init__(self, said: Surroundings | None) -> None:
+        self._said = Surroundings(Scope(tenant="")) if said is None else said
+
+    def __enter__(self) -> Scope:
+        _CURRENT.set(_Frame(self._said, _CURRENT.get(), self))
+        return self._said.scope
+
+
 def _without(frame: _Frame | None, owner: scope) -> _Frame | None:
     """Return the frames without the latest one of this owner.
 

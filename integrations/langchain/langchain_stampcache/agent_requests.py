@@ -24,7 +24,14 @@ from langchain_stampcache.lifetimes import within
 from langchain_stampcache.retriever_settings import RetrieverSettings
 from langchain_stampcache.schemas import name_of
 from stampcache import Controls, Request, Settings
-from stampcache.adapters import CanonicalError, Validity, controls_in, kind_in, scope_in
+from stampcache.adapters import (
+    CanonicalError,
+    KnownSettings,
+    Validity,
+    controls_in,
+    kind_in,
+    scope_in,
+)
 
 OURS = "stampcache"
 RUN = "stampcache_run"
@@ -61,6 +68,7 @@ class AgentRequests:
     def __init__(self, declared: Declared) -> None:
         self._declared = declared
         self._parts = _Parts(version=declared.validity.version)
+        self._known = KnownSettings()
         Controls(ttl_s=declared.ttl_s)  # refuses what is no time
 
     def of(self, asked: ModelRequest[Any], config: RunnableConfig, *, last: bool) -> Request:
@@ -131,23 +139,24 @@ class AgentRequests:
     def _settings(self, asked: ModelRequest[Any], config: RunnableConfig) -> Settings:
         validity = self._declared.validity
         running = self.running(asked, config)
-        settings = Settings(
-            model=running.model,
-            endpoint=running.endpoint,
-            params={
-                "framework": "langchain.agent",
-                "version": validity.version,
-                "cacheable_tools": sorted(self._declared.cacheable_tools),
-                "agent": running.described,
-                "state": self.state_of(asked.state, config),
-            },
-            stamps=validity.stamps,
-            corpus=validity.corpus,
-            whole_corpus=bool(self._declared.cacheable_tools),
+        params = {
+            "framework": "langchain.agent",
+            "version": validity.version,
+            "cacheable_tools": sorted(self._declared.cacheable_tools),
+            "agent": running.described,
+            "state": self.state_of(asked.state, config),
+        }
+        return self._known.of(
+            params,
+            lambda: Settings(
+                model=running.model,
+                endpoint=running.endpoint,
+                params=params,
+                stamps=validity.stamps,
+                corpus=validity.corpus,
+                whole_corpus=bool(self._declared.cacheable_tools),
+            ),
         )
-        if settings.problem:
-            raise CanonicalError(settings.problem)
-        return settings
 
     def _context(self, context: object) -> object:
         if context is None:

@@ -2,11 +2,12 @@
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, Self, TypeVar
+from typing import Any, Self
 
 from langchain_core.caches import RETURN_VAL_TYPE, BaseCache
 from langchain_core.outputs import Generation
 from langchain_core.prompts import BasePromptTemplate
+from msgspec.structs import replace
 
 from langchain_stampcache import prompt as prompts
 from langchain_stampcache.answers import answer_of, copied, mark_made
@@ -45,7 +46,6 @@ from stampcache.adapters import (
     fields,
 )
 
-Done = TypeVar("Done")
 _BY_SCOPE = Caller()  # whoever the scope around says, as the core itself reads it
 
 
@@ -155,14 +155,14 @@ class StampCache(BaseCache):
 
     def lookup(self, prompt: str, llm_string: str) -> RETURN_VAL_TYPE | None:
         """Return the generations of an equal call, as the caller's own copy, or ``None``."""
-        return self._front.run(self._guarded(self._lookup(prompt, llm_string), "lookup"))
+        return self._front.run(self._looked_up(prompt, llm_string))
 
     def update(self, prompt: str, llm_string: str, return_val: RETURN_VAL_TYPE) -> None:
         """Keep the generations of a call, unless they must not be served again.
 
         The messages among them are told why they are no hit (``response_metadata["cache"]``).
         """
-        self._front.run(self._guarded(self._update(prompt, llm_string, return_val), "update"))
+        self._front.run(self._updated(prompt, llm_string, return_val))
 
     def clear(self, **kwargs: object) -> None:  # noqa: ARG002 - the framework's signature
         """Delete the entries of the scope in force, and nothing else. Keywords are ignored.
@@ -175,13 +175,11 @@ class StampCache(BaseCache):
 
     async def alookup(self, prompt: str, llm_string: str) -> RETURN_VAL_TYPE | None:
         """See `lookup`; nothing blocks the event loop."""
-        return await self._front.arun(self._guarded(self._lookup(prompt, llm_string), "lookup"))
+        return await self._front.arun(self._looked_up(prompt, llm_string))
 
     async def aupdate(self, prompt: str, llm_string: str, return_val: RETURN_VAL_TYPE) -> None:
         """See `update`; nothing blocks the event loop."""
-        await self._front.arun(
-            self._guarded(self._update(prompt, llm_string, return_val), "update")
-        )
+        await self._front.arun(self._updated(prompt, llm_string, return_val))
 
     async def aclear(self, **kwargs: object) -> None:  # noqa: ARG002 - see clear
         """See `clear`."""
@@ -196,7 +194,7 @@ class StampCache(BaseCache):
     def _call(self, prompt: str, llm_string: str) -> Call | Miss:
         """Return one call as a request, or the Miss of one that bypasses the cache."""
         try:
-            running = model_call()
+            running = model_call(llm_string)
             config = config_of(running)
             caller = caller_of(config) if config else _BY_SCOPE
             if caller.problem is not None:
@@ -240,9 +238,7 @@ class StampCache(BaseCache):
     def _update(self, prompt: str, llm_string: str, made: Sequence[Generation]) -> Flow[None]:
         asked = self._pending.take(prompt, llm_string)
         if asked is None:  # forgotten, or the lookup was no call of this cache
-            call = self._call(prompt, llm_string)
-            if isinstance(call, Call):
-                yield from self._keep(call, made, None)
+            yield from self._update_alone(prompt, llm_string, made)
             return
         try:
             if asked.request is not None:
@@ -251,23 +247,54 @@ class StampCache(BaseCache):
         finally:
             mark_made(made, fields(asked.outcome))
 
+    def _update_alone(
+        self, prompt: str, llm_string: str, made: Sequence[Generation]
+    ) -> Flow[None]:
+        """Store what was made where nothing is known of its lookup: as of the earliest it may have been."""
+        call = self._call(prompt, llm_string)
+        if isinstance(call, Miss):
+            return
+        fence = self._pending.forgotten_fence
+        if fence is None:
+            yield from self._keep(call, made, None)
+            return
+        ask = self._front.ask(call.request)
+        if isinstance(ask, Miss):
+            return
+        miss = yield from self._front.passed_over(ask, "its lookup was forgotten")
+        # Of this reason, so that the question is embedded now.
+        forgotten = replace(miss, fence=min(fence, miss.fence), reason=Reason.NO_CACHE)
+        yield from self._keep(call, made, PendingCall(call.request, forgotten, None, call.evidence))
+
     def _keep(
         self, call: Call, made: Sequence[Generation], asked: PendingCall | None
     ) -> Flow[None]:
         if call.wanted is not None and len(made) != call.wanted:
             self._front.event("adapter.not_storable")  # else fewer would be what others wanted
             return
-        answer = answer_of(made, asked.elapsed_s if asked else None)
+        answer = answer_of(made, None if asked is None else asked.elapsed_s)
         outcome = asked.outcome if asked else None
         yield from self._front.update(call.request, answer, outcome=outcome, evidence=call.evidence)
 
-    def _guarded(self, flow: Flow[Done], what: str) -> Flow[Done | None]:
-        """Run a path so that no odd prompt or answer fails the call (unless the cache is strict)."""
-        core = self._cache.core
+    # -- no odd prompt or answer fails a call (unless the cache is strict) ---------------------------
+
+    def _looked_up(self, prompt: str, llm_string: str) -> Flow[list[Generation] | None]:
         try:
-            return (yield from flow)
-        except Exception as error:
-            if core.strict and isinstance(error, StampCacheError):
-                raise
-            core.counters.note(f"adapter.{what}", error)
+            return (yield from self._lookup(prompt, llm_string))
+        except Exception as error:  # noqa: BLE001 - counted; the model is called
+            self._note("lookup", error)
+            failed = Miss(reason=Reason.STORE_ERROR, detail="the lookup failed")
+            self._pending.put(prompt, llm_string, None, failed)  # who knows no fence stores nothing
         return None
+
+    def _updated(self, prompt: str, llm_string: str, made: Sequence[Generation]) -> Flow[None]:
+        try:
+            yield from self._update(prompt, llm_string, made)
+        except Exception as error:  # noqa: BLE001 - counted; the application has its answer
+            self._note("update", error)
+
+    def _note(self, what: str, error: Exception) -> None:
+        core = self._cache.core
+        if core.strict and isinstance(error, StampCacheError):
+            raise error
+        core.counters.note(f"adapter.{what}", error)

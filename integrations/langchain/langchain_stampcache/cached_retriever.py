@@ -16,6 +16,7 @@ from langchain_core.runnables.config import patch_config
 from pydantic import Field, PrivateAttr
 
 from langchain_stampcache import payload
+from langchain_stampcache.config import configured
 from langchain_stampcache.evidence import evidence_of
 from langchain_stampcache.reports import copied_report
 from langchain_stampcache.retriever_fields import RetrieverFields
@@ -253,6 +254,7 @@ class CachedRetriever(BaseRetriever):
                 "grounding": self._validity.grounding,
                 "version": self._validity.version,
                 "retriever": self._fields.read(config, options),
+                "configurable": configured(config),
             },
             stamps=self._validity.stamps,
             corpus=self._validity.corpus,

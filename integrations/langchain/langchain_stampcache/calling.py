@@ -3,14 +3,14 @@
 LangChain hands a cache the prompt and ``llm_string``. Things that change the answer are in neither: the
 options of one call of a text model, the endpoint of a ``ChatDeepSeek``, a field of a live ``ChatOpenAI``
 that was changed after its first call. A key without them serves one model's answer for another's. So
-they are read where they are: in the frame of LangChain's own method that asks. Where none of those
-methods is running (somebody else asks), nothing is seen, and the texts are all there is.
+they are read where they are: in the frame of the model's method that asks. Where none is found (somebody
+else asks, or LangChain asks in another way), nothing is seen, and the texts are all there is (ADR 0019).
 """
 
 import functools
 import sys
-from collections.abc import Mapping
-from types import FrameType
+from collections.abc import Iterator, Mapping
+from types import CodeType, FrameType
 from typing import Any
 
 from langchain_core.language_models import BaseChatModel, BaseLanguageModel, BaseLLM
@@ -20,6 +20,7 @@ from msgspec import Struct
 from pydantic_core import PydanticUndefined
 
 from langchain_stampcache import keyed
+from langchain_stampcache.custom import CustomModels
 from langchain_stampcache.llm_string import ENDPOINTS
 from langchain_stampcache.parameters import MODEL_PARAMETERS, is_provider
 from stampcache import ScopeError, canonical
@@ -34,10 +35,13 @@ from stampcache.adapters import (
 
 _OURS = ("langchain_stampcache.", "stampcache.")
 _MODELS = "langchain_core.language_models."
-_ASKING = frozenset({
-    BaseChatModel._generate_with_cache.__code__, BaseChatModel._agenerate_with_cache.__code__,
-    BaseLLM.generate.__code__, BaseLLM.agenerate.__code__,
-})  # fmt: skip
+_ASKING = (
+    (BaseChatModel, "_generate_with_cache"),
+    (BaseChatModel, "_agenerate_with_cache"),
+    (BaseLLM, "generate"),
+    (BaseLLM, "agenerate"),
+)
+_FRAMES_READ = 64
 _CLASSES_KEPT = 256
 _CLIENTS = ("root_client", "root_async_client", "client", "async_client")
 _EMPTY: tuple[object, ...] = (None, {}, [], ())
@@ -57,21 +61,53 @@ class ModelCall(Struct, frozen=True):
     metadata: Mapping[str, object]
 
 
-def model_call() -> ModelCall | None:
-    """Return the call that asks the cache now, or ``None`` where somebody else asks.
+def model_call(llm_string: str) -> ModelCall | None:
+    """Return the call that asks the cache now, or ``None`` where it is not found.
+
+    Args:
+        llm_string: what the cache was told. The method that asks has it, too; so a call further out,
+            inside of which somebody else asks, is not taken for this one.
 
     Raises:
         ScopeError: one call of a text model has prompts of different tenants, or under different
             controls: nobody knows which belong to the prompt that is asked for.
     """
-    frame: FrameType | None = sys._getframe(1)
+    is_direct, has_it = True, False
+    for frame in _frames():
+        code, is_theirs = frame.f_code, _module(frame).startswith(_MODELS)
+        is_direct = is_direct and is_theirs
+        names = code.co_varnames
+        if not names or not ("llm_string" in names or ("self" == names[0] and (has_it or is_direct))):
+            continue
+        local = frame.f_locals
+        model = local.get("self")
+        is_model = isinstance(model, BaseChatModel | BaseLLM)
+        said = local.get("llm_string")
+        has_it = has_it or ((is_theirs or is_model) and type(said) is str and said == llm_string)
+        if is_model and (has_it or (is_direct and code in _asking())):
+            return _call_in(local)
+    return None
+
+
+def _frames() -> Iterator[FrameType]:
+    """Give the frames of whoever asks, from the innermost that is none of ours."""
+    read = getattr(sys, "_getframe", None)
+    frame: FrameType | None = None if read is None else read(1)
     while frame is not None and _module(frame).startswith(_OURS):
         frame = frame.f_back
-    while frame is not None and _module(frame).startswith(_MODELS):
-        if frame.f_code in _ASKING:
-            return _call_in(frame.f_locals)
+    for _ in range(_FRAMES_READ):
+        if frame is None:
+            return
+        yield frame
         frame = frame.f_back
-    return None
+
+
+@functools.cache
+def _asking() -> frozenset[CodeType]:
+    """Return the code of LangChain's own methods that ask, as far as this version has them."""
+    methods = (getattr(kind, name, None) for kind, name in _ASKING)
+    codes = (getattr(method, "__code__", None) for method in methods)
+    return frozenset(code for code in codes if isinstance(code, CodeType))
 
 
 def _module(frame: FrameType) -> str:
@@ -79,13 +115,18 @@ def _module(frame: FrameType) -> str:
 
 
 def _call_in(local: Mapping[str, Any]) -> ModelCall | None:
-    model, options = local.get("self"), local.get("kwargs")
+    model, options = local["self"], local.get("kwargs")
     if isinstance(model, BaseChatModel):
         run_manager = local.get("run_manager")
-        return ModelCall(model, {}, getattr(run_manager, "metadata", None) or {})
+        return ModelCall(model, {}, _mapping(getattr(run_manager, "metadata", None)))
     if isinstance(model, BaseLLM) and isinstance(options, dict):
-        return ModelCall(model, options, _one_metadata(local.get("metadata")))
+        told = _one_metadata(local.get("metadata"))
+        return ModelCall(model, options, {**told, **_mapping(model.metadata)})
     return None
+
+
+def _mapping(given: object) -> Mapping[str, object]:
+    return given if isinstance(given, Mapping) else {}
 
 
 def _one_metadata(given: object) -> Mapping[str, object]:
@@ -93,7 +134,7 @@ def _one_metadata(given: object) -> Mapping[str, object]:
     told = [(scope_in(each), controls_in(each), kind_in(each)) for each in several]
     if any(each != told[0] for each in told):
         raise ScopeError("the prompts of one call are for different tenants; ask them one by one.")
-    return several[0] if several and isinstance(several[0], Mapping) else {}
+    return _mapping(several[0]) if several else {}
 
 
 def config_of(call: ModelCall | None) -> RunnableConfig:
@@ -101,34 +142,41 @@ def config_of(call: ModelCall | None) -> RunnableConfig:
     around = var_child_runnable_config.get() or _NO_CONFIG
     if call is None or not call.metadata:
         return around
-    return {**around, "metadata": {**around.get("metadata", {}), **call.metadata}}
+    return {**around, "metadata": {**_mapping(around.get("metadata")), **call.metadata}}
 
 
-def unsaid(call: ModelCall, said: Mapping[str, object], *, is_fresh: bool) -> dict[str, object]:
+def unsaid(
+    call: ModelCall, said: Mapping[str, object], custom: CustomModels, *, is_fresh: bool
+) -> dict[str, object]:
     """Return what of a call is not in its ``llm_string``, or not any more.
 
     Args:
         call: the call.
         said: the parameters that the string names.
+        custom: reads the app's own models.
         is_fresh: whether it was made for this call; else a parameter may have changed since.
 
     Raises:
-        CanonicalError: an option of the call has no canonical form.
+        CanonicalError: an option of the call has no canonical form, or a field of the app's own model
+            that the string does not tell.
     """
     model = call.model
     unsaid: dict[str, object] = {}
     for name, default in _parameters(type(model)):
         value = getattr(model, name, None)
         if name in said:
-            if is_fresh or value == said[name]:
+            if is_fresh or _equal(value, said[name]):
                 continue
-        elif value == default or (value in _EMPTY and default in _EMPTY):
+        elif _equal(value, default) or (_is_empty(value) and _is_empty(default)):
             continue
         shaped = _plain(shaping(name, value))
         if shaped is _OBJECT or not keyed.of_model(name, value):
             continue
         if name not in said or not _same(shaped, said[name]):
             unsaid[name] = shaped
+    own = custom.untold(model)
+    if own:
+        unsaid["custom"] = own
     called = endpoints_of(model)
     if called and not any(said.get(name) for name in ENDPOINTS):
         unsaid["called"] = called
@@ -184,3 +232,15 @@ def _same(value: object, said: object) -> bool:
         return canonical.value(value) == canonical.value(said)
     except CanonicalError:
         return True
+
+
+def _equal(value: object, other: object) -> bool:
+    """Tell whether two values are equal; objects whose comparing fails are not."""
+    try:
+        return bool(value == other)
+    except Exception:  # noqa: BLE001 - whatever objects of the app do on being compared
+        return False
+
+
+def _is_empty(value: object) -> bool:
+    return any(type(value) is type(empty) and value == empty for empty in _EMPTY)

@@ -27,6 +27,8 @@ def answer_from(result: ChatResult, call: ChatCall, latency_s: float) -> Answer:
     Raises:
         CanonicalError: something in it would not come back equal.
     """
+    if len(result.generations) != call.choices:  # a provider's own way of saying how many
+        raise CanonicalError(f"{call.choices} answers were asked for, as far as is known")
     said = result.llm_output or {}
     alone = len(result.generations) == 1
     stored = [_stored(each, call, said, alone=alone) for each in result.generations]

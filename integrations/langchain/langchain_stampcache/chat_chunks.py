@@ -12,7 +12,8 @@ from langchain_stampcache.reports import copied_report
 from stampcache.adapters import CacheFields, TooFew
 
 # What says how a chunk is read; LangChain keeps one of equal ones when it adds chunks.
-_ON_EACH = ("model_provider", "output_version")
+_PROVIDER = "model_provider"
+_VERSION = "output_version"
 
 
 def chunks_of(generation: ChatGeneration) -> list[ChatGenerationChunk]:
@@ -24,10 +25,12 @@ def chunks_of(generation: ChatGeneration) -> list[ChatGenerationChunk]:
     message = generation.message
     if not isinstance(message, AIMessage):
         raise TooFew(f"a {type(message).__name__} has no chunks")
-    said = {name: one for name, one in message.response_metadata.items() if name in _ON_EACH}
+    said = {name: one for name, one in message.response_metadata.items() if name == _PROVIDER}
     pieces = [one for one in pieces_of(message) if isinstance(one, AIMessageChunk)]
     for piece in pieces:
         piece.response_metadata = {**said, **piece.response_metadata}
+        if isinstance(piece.content, str) and piece.response_metadata.get(_VERSION) == "v1":
+            del piece.response_metadata[_VERSION]  # it is yet to be put into blocks, by LangChain
     chunks = [ChatGenerationChunk(message=piece) for piece in pieces]
     chunks[-1].generation_info = generation.generation_info
     return chunks
@@ -39,12 +42,25 @@ def whole(chunks: Sequence[ChatGenerationChunk]) -> ChatResult:
     Raises:
         ValueError: there are none.
     """
-    merged = merge_chat_generation_chunks(list(chunks))
+    merged = merge_chat_generation_chunks(_addable(chunks))
     if merged is None:
         raise ValueError("the stream gave nothing")
     message = message_chunk_to_message(merged.message)
     info = merged.generation_info
     return ChatResult(generations=[ChatGeneration(message=message, generation_info=info)])
+
+
+def _addable(chunks: Sequence[ChatGenerationChunk]) -> list[ChatGenerationChunk]:
+    """Return chunks of texts without empty lists among them, after which LangChain drops texts."""
+    contents = [chunk.message.content for chunk in chunks]
+    if [] not in contents or not any(isinstance(one, str) and one for one in contents):
+        return list(chunks)
+    return [
+        chunk
+        if chunk.message.content
+        else chunk.model_copy(update={"message": chunk.message.model_copy(update={"content": ""})})
+        for chunk in chunks
+    ]
 
 
 def own_chunk(chunk: ChatGenerationChunk, *, made_here: bool) -> ChatGenerationChunk:

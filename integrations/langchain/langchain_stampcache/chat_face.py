@@ -13,6 +13,7 @@ _TAKEN_OVER = (
     "callbacks", "custom_get_token_ids", "disable_streaming", "name", "output_version", "profile",
     "tags", "verbose",
 )  # fmt: skip
+_UNSET = object()
 
 
 class InnerFace(BaseChatModel):
@@ -70,9 +71,6 @@ class InnerFace(BaseChatModel):
 
     # -- how it is called -----------------------------------------------------------------------------
 
-    def _streaming_disabled(self, **kwargs: Any) -> bool:
-        return self.inner._streaming_disabled(**without_caller(kwargs))
-
     def _should_stream(self, *, async_api: bool, run_manager: Any = None, **kwargs: Any) -> bool:
         return self.inner._should_stream(
             async_api=async_api, run_manager=run_manager, **without_caller(kwargs)
@@ -126,7 +124,8 @@ class InnerFace(BaseChatModel):
             """Set a field of the inner model; one that LangChain reads of the outer one, in both."""
             inner = self.__dict__.get("inner")
             own = name.startswith("_") or name in type(self).model_fields
-            if inner is not None and (name in _TAKEN_OVER or not own):
+            theirs = inner is not None and (name in _TAKEN_OVER or not own)
+            if theirs and getattr(inner, name, _UNSET) is not value:
                 setattr(inner, name, value)
             if own or inner is None:
                 super().__setattr__(name, value)

@@ -72,6 +72,8 @@ class CachedChatModel(InnerFace):
         """
         if not isinstance(inner, BaseChatModel):
             raise ConfigError(f"inner= takes a chat model of LangChain, not {inner!r}.")
+        if isinstance(inner, CachedChatModel):
+            raise ConfigError("inner= is behind a cache already; give the model itself.")
         if not isinstance(cache, Cache | AsyncCache):
             raise ConfigError(f"cache= takes an open cache, not {cache!r}; see open_cache(...).")
         answers = cache.sync if isinstance(cache, AsyncCache) else cache

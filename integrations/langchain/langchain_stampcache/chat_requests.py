@@ -10,20 +10,20 @@ from msgspec.structs import replace
 
 import stampcache
 from langchain_stampcache import prompt as prompts
+from langchain_stampcache.calling import endpoints_of
 from langchain_stampcache.calls import Call, Calls
 from langchain_stampcache.chat_call import ChatCall, is_choices
 from langchain_stampcache.finding import Finder, Variables
 from langchain_stampcache.fingerprint import Fingerprint, Running
 from langchain_stampcache.llm_string import MODEL_NAMES, first_text
 from stampcache import ConfigError, Seam, Settings, Stamps
-from stampcache.adapters import CanonicalError, Core, Validity
+from stampcache.adapters import CanonicalError, Core, KnownSettings, Validity
 
 # How an answer is handed over, or only traced: the model's answer is the same.
 NOT_KEYED = frozenset({
     "ls_structured_output_format", "stream", "stream_options", "stream_usage",
     "structured_output_format",
 })  # fmt: skip
-_CLIENTS = ("root_client", "root_async_client", "client", "async_client")
 
 
 class ChatRequests:
@@ -33,6 +33,7 @@ class ChatRequests:
         finder = Finder(template=None, variables=Variables(), extract=None, corpus="")
         self._calls = Calls(core, finder, Validity())
         self._fingerprint = Fingerprint(version=version)
+        self._known = KnownSettings()
         self._version = version
         self._stamps = stamps
         self._kind = kind
@@ -65,9 +66,8 @@ class ChatRequests:
         said = call.called.said
         if said is None or (not said.question and said.evidence is None):
             return self._calls.of(chat, settings, caller)
-        with stampcache.scope(
-            question=said.question, evidence=said.evidence
-        ):  # may have been left since
+        # A stream may be read after the scope that it was asked for in was left.
+        with stampcache.scope(question=said.question, evidence=said.evidence):
             return self._calls.of(chat, settings, caller)
 
     def settings(self, inner: BaseChatModel, options: Mapping[str, Any]) -> Settings:
@@ -83,21 +83,22 @@ class ChatRequests:
         }
         bound: RunnableBinding[Any, Any] = RunnableBinding(bound=inner, kwargs=keyed, config={})
         running = self._fingerprint.read(bound, None)
-        settings = Settings(
-            model=first_text(keyed, MODEL_NAMES) or running.model,
-            endpoint=running.endpoint,
-            params={
-                "framework": "langchain.chat",
-                "version": self._version,
-                "called": _called(inner),
-                "model": _without_choices(running),
-            },
-            stamps=self._stamps,
-            seam=Seam.MODEL,
+        params = {
+            "framework": "langchain.chat",
+            "version": self._version,
+            "called": endpoints_of(inner),
+            "model": _without_choices(running),
+        }
+        return self._known.of(
+            params,
+            lambda: Settings(
+                model=first_text(keyed, MODEL_NAMES) or running.model,
+                endpoint=running.endpoint,
+                params=params,
+                stamps=self._stamps,
+                seam=Seam.MODEL,
+            ),
         )
-        if settings.problem:
-            raise CanonicalError(settings.problem)
-        return settings
 
 
 def _unchunked(messages: Sequence[BaseMessage]) -> list[BaseMessage]:
@@ -108,17 +109,6 @@ def _unchunked(messages: Sequence[BaseMessage]) -> list[BaseMessage]:
     ]
 
 
-def _called(inner: BaseChatModel) -> list[str]:
-    """Return where the model's clients send their calls: their environment may have told them."""
-    found: set[str] = set()
-    for name in _CLIENTS:
-        client = getattr(inner, name, None)
-        url = getattr(client, "base_url", None)
-        if isinstance(url, str) or type(url).__name__ == "URL":
-            found.add(str(url))
-    return sorted(found)
-
-
 def _without_choices(running: Running) -> object:
     """Return the description without ``n``: an answer to more choices holds fewer, too (B13)."""
     described = running.described
@@ -127,8 +117,15 @@ def _without_choices(running: Running) -> object:
     bound = described.get("bound")
     model = dict(bound) if isinstance(bound, dict) else {"bound": bound}
     for part in ("params", "fields"):
-        model[part] = _no_choices(model.get(part))
+        model[part] = _settings_without_choices(model.get(part))
     return {"bound": model, "with": _no_choices(described.get("with"))}
+
+
+def _settings_without_choices(parameters: object) -> object:
+    kept = _no_choices(parameters)
+    if isinstance(kept, dict) and "model_kwargs" in kept:
+        kept["model_kwargs"] = _no_choices(kept["model_kwargs"])
+    return kept
 
 
 def _no_choices(parameters: object) -> object:
@@ -139,6 +136,4 @@ def _no_choices(parameters: object) -> object:
     }
     if kept.get("n", ...) is None:  # as if it were not said
         del kept["n"]
-    if isinstance(kept.get("model_kwargs"), dict):
-        kept["model_kwargs"] = _no_choices(kept["model_kwargs"])
     return kept

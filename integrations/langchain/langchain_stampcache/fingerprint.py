@@ -27,12 +27,15 @@ from langchain_stampcache.parameters import (
     is_framework,
     is_provider,
     tells_its_parameters,
+    untold_fields,
 )
 from langchain_stampcache.schemas import name_of, schema_of
+from stampcache import ConfigError
 from stampcache.adapters import CALLING, CanonicalError, callable_identity, shaping
 
 MAX_DEPTH = 48
 _TYPING_ONLY = frozenset({"custom_input_type", "custom_output_type", "input_types", "output_type"})
+_WITH_HISTORY = "langchain_core.runnables.history"
 _PLAIN = (str, bool, int, float)
 
 
@@ -60,6 +63,7 @@ class Fingerprint:
 
         Raises:
             CanonicalError: a part has no identity and there is no version; the message names it.
+            ConfigError: a part keeps conversations itself.
         """
         walk = _Walk(self, config or {})
         described = walk.value(root, type(root).__name__)
@@ -84,12 +88,14 @@ class Fingerprint:
             bases = [base for base in kind.__mro__ if is_provider(base)]
             declared = {name for base in bases for name in base.model_fields}
             known = self._parameters[kind] = MODEL_PARAMETERS | declared
-        if tells_its_parameters(kind):
+        tells = tells_its_parameters(kind)
+        untold = untold_fields(kind) if tells else frozenset(kind.model_fields)
+        if not untold:
             return known
         if prepared:
-            return known | model.model_fields_set
+            return known | (untold & model.model_fields_set)
         first = (model, frozenset(model.model_fields_set))  # alive, so that its id stays its own
-        return known | self._given.setdefault(id(model), first)[1]
+        return known | (untold & self._given.setdefault(id(model), first)[1])
 
     def class_of(self, kind: type) -> object:
         """Return a class by its name and, outside of LangChain, the code of its methods."""
@@ -196,6 +202,11 @@ class _Walk:
             self._in_model = outer
 
     def _kind(self, node: Runnable[object, object], where: str) -> object:
+        if _remembers(node):
+            raise ConfigError(
+                f"{where} is a {name_of(type(node))} that keeps conversations itself, which no cache"
+                " around it sees; put the cache inside of it, and pass the history to that."
+            )
         match node:
             case BaseLanguageModel():
                 return self._model(node, where)
@@ -274,6 +285,13 @@ class _Walk:
         if self._owner.version is None:
             raise CanonicalError(f"{where} is a {name_of(type(item))}, whose state is unknown")
         return {"opaque": name_of(type(item)), "version": self._owner.version}
+
+
+def _remembers(node: object) -> bool:
+    """Tell whether a part answers from what it keeps of earlier calls, whatever it is given."""
+    homes = {kind.__module__ for kind in type(node).__mro__}
+    is_graph = any(home.startswith("langgraph.") for home in homes)
+    return _WITH_HISTORY in homes or (is_graph and bool(getattr(node, "checkpointer", None)))
 
 
 def _is_model(node: object) -> bool:

@@ -30,10 +30,15 @@ class Finds(BaseCallbackHandler):
             self._ended += 1
             for one in documents:  # a retriever that asks others tells of theirs once more
                 if one not in self._found:
-                    self._found.append(one)
+                    self._found.append(_as_found(one))
 
     @property
     def documents(self) -> list[Document] | None:
         """All that was found; ``None`` where no retriever was asked, or one did not end well."""
         with self._lock:
             return list(self._found) if self._begun and self._begun == self._ended else None
+
+
+def _as_found(document: Document) -> Document:
+    """Return a document that stays as it is, whatever the chain then writes into its metadata."""
+    return document.model_copy(update={"metadata": dict(document.metadata)})

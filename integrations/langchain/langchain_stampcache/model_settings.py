@@ -7,7 +7,8 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from langchain_stampcache.calling import ModelCall, unsaid
-from langchain_stampcache.llm_string import COUNT, ENDPOINTS, LlmSettings, first_text
+from langchain_stampcache.custom import CustomModels
+from langchain_stampcache.llm_string import COUNT, ENDPOINTS, LlmSettings, Said, first_text
 from stampcache import Settings, canonical
 
 SETTINGS_KEPT = 512
@@ -25,6 +26,7 @@ class CallSettings:
 
     def __init__(self, strings: LlmSettings) -> None:
         self._strings = strings
+        self._custom = CustomModels()
         self._lock = threading.Lock()
         self._known: dict[tuple[str, bytes], Settings] = {}
 
@@ -40,7 +42,7 @@ class CallSettings:
         """
         read = self._strings.read(llm_string)
         settings, said = read.settings, read.said
-        more = {} if running is None else unsaid(running, said.params, is_fresh=said.fresh)
+        more = self._unsaid(running, said)
         if said.counted:
             more.pop(COUNT, None)
         if not more:
@@ -49,6 +51,11 @@ class CallSettings:
         recounted = COUNT in more or (isinstance(options, dict) and COUNT in options)
         # Where a number of answers is keyed, all that are stored are wanted.
         return ModelSettings(self._with(settings, more), None if recounted else said.count)
+
+    def _unsaid(self, running: ModelCall | None, said: Said) -> dict[str, object]:
+        if running is None:
+            return {}
+        return unsaid(running, said.params, self._custom, is_fresh=said.fresh)
 
     def _with(self, settings: Settings, more: Mapping[str, object]) -> Settings:
         place = (settings.digest, canonical.value(more))

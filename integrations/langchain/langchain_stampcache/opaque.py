@@ -6,7 +6,7 @@ each caller's own. Its documents are those under ``context``, or those that its 
 
 import enum
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, TypeGuard
 
 from langchain_core.documents import Document
 from langchain_core.messages import AIMessage, AIMessageChunk, BaseMessage, BaseMessageChunk
@@ -108,11 +108,18 @@ class OpaqueTurn(Turn):
         return listened_to(self.config, [self.meter, self._finds])
 
     def sources(self, raw: object) -> Sequence[Document] | None:
-        """Return the documents that the chain shows, or else those that its retrievers found."""
+        """Return the documents that the chain shows, or else those that its retrievers found.
+
+        Where it shows one that none of them found like that, it may be one of theirs that the chain
+        has changed since: then all of both.
+        """
         shown = raw.get("context") if isinstance(raw, Mapping) else None
-        if isinstance(shown, list | tuple) and all(isinstance(one, Document) for one in shown):
+        found = self._finds.documents
+        if not isinstance(shown, list | tuple) or not _are_documents(shown):
+            return found
+        if not found or all(one in found for one in shown):
             return list(shown)
-        return self._finds.documents
+        return [*shown, *(one for one in found if one not in shown)]
 
     def output(self, raw: object, report: CacheFields) -> object:
         """Return what the chain returned, with the fields where they find a place."""
@@ -211,6 +218,10 @@ def answer_in(value: object) -> object:
     messages = value.get("messages")
     last = messages[-1] if isinstance(messages, list) and messages else None
     return last if isinstance(last, AIMessage) else value
+
+
+def _are_documents(shown: Sequence[object]) -> TypeGuard[Sequence[Document]]:
+    return all(isinstance(one, Document) for one in shown)
 
 
 def _is_same(put_in: object, came_out: object) -> bool:

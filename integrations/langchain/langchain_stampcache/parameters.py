@@ -1,5 +1,7 @@
 """Whose classes parts of a chain are, and which fields of a model are its parameters."""
 
+import functools
+import inspect
 import sys
 from typing import Any, TypeGuard
 
@@ -18,6 +20,7 @@ MODEL_PARAMETERS = frozenset({
     "temperature", "thinking", "top_k", "top_p", "verbosity",
 })  # fmt: skip
 _FRAMEWORK = ("langchain", "langgraph")
+_CLASSES_KEPT = 256
 
 
 def is_framework(kind: type) -> bool:
@@ -44,3 +47,25 @@ def is_provider(kind: type) -> TypeGuard[type[BaseModel]]:
 def tells_its_parameters(kind: type[BaseLanguageModel[Any]]) -> bool:
     """Tell whether a class of models overrides what LangChain takes to identify it."""
     return kind._identifying_params is not BaseLanguageModel._identifying_params
+
+
+@functools.lru_cache(maxsize=_CLASSES_KEPT)
+def untold_classes(kind: type[BaseLanguageModel[Any]]) -> tuple[type, ...]:
+    """Return the app's own classes of a model of which nothing tells LangChain.
+
+    Those are the ones derived from the class that says what identifies a model: its name and its
+    parameters are theirs, too, whatever they have added.
+    """
+    untold: list[type] = []
+    for base in kind.__mro__:
+        if is_framework(base) or "_identifying_params" in vars(base):
+            break
+        untold.append(base)
+    return tuple(untold)
+
+
+@functools.lru_cache(maxsize=_CLASSES_KEPT)
+def untold_fields(kind: type[BaseLanguageModel[Any]]) -> frozenset[str]:
+    """Return the fields of `untold_classes`."""
+    named = (name for base in untold_classes(kind) for name in inspect.get_annotations(base))
+    return frozenset(named) & kind.model_fields.keys()

@@ -1,9 +1,8 @@
 """A turn of a chain that is given in parts: a retriever, and what answers from its documents."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from typing import Any
 
-from langchain_core.documents import Document
 from langchain_core.messages import AIMessageChunk, BaseMessage
 from langchain_core.runnables import RunnableConfig
 from langchain_core.runnables.utils import AddableDict
@@ -49,10 +48,6 @@ class PartedTurn(Turn):
     def to_run(self) -> dict[str, Any]:
         """Return the inputs with the question and the documents."""
         return {**self.to_retrieve(), "context": list(self.documents or ())}
-
-    def sources(self, raw: object) -> Sequence[Document] | None:  # noqa: ARG002 - it shows none
-        """Return what was retrieved."""
-        return self.documents
 
     def given_back(self) -> dict[str, Any]:
         """Return what the caller gave, and the question that stood alone for it."""

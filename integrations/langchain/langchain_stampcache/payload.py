@@ -141,9 +141,6 @@ def dump_documents(documents: Sequence[Document]) -> bytes:
     Raises:
         CanonicalError: a document would not come back equal.
     """
-    for each in documents:
-        if type(each) is not Document:
-            raise CanonicalError(f"a {type(each).__qualname__} is of an unknown class")
     return _dump([_document(each) for each in documents])
 
 
@@ -286,6 +283,8 @@ def _text(name: object) -> str:
 
 
 def _document(document: Document) -> object:
+    if type(document) is not Document:
+        raise CanonicalError(f"a {type(document).__qualname__} is of an unknown class")
     return {
         "text": document.page_content,
         "metadata": document.metadata,

@@ -23,7 +23,7 @@ Place: TypeAlias = tuple[str, int, Scope | None, bytes]
 
 
 class PendingCall(Struct, frozen=True):
-    """One lookup that found nothing to serve; ``at_s`` is a reading of the monotonic clock.
+    """One lookup that found nothing to serve; ``at_s`` is a reading of the monotonic clock, if it is known.
 
     There is no ``request`` where none could be made; nothing is stored then. ``evidence`` is what
     the answer is made from, and ``wanted`` how many of them are asked for, if that is said.
@@ -31,23 +31,33 @@ class PendingCall(Struct, frozen=True):
 
     request: Request | None
     outcome: Miss | Stale
-    at_s: float
+    at_s: float | None
     evidence: tuple[Evidence, ...] | None = None
     wanted: int | None = None
 
     @property
-    def elapsed_s(self) -> float:
-        """Seconds since the lookup."""
-        return time.perf_counter() - self.at_s
+    def elapsed_s(self) -> float | None:
+        """Seconds since the lookup, if that is known."""
+        return None if self.at_s is None else time.perf_counter() - self.at_s
 
 
 class Pending:
-    """Bounded: of callers that never come back, the oldest are forgotten."""
+    """Bounded: of callers that never come back, the oldest are forgotten.
+
+    One of them may come back all the same. So the earliest of their fences is kept: no change that came
+    while an answer was made is missed.
+    """
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._asked: OrderedDict[Place, list[PendingCall]] = OrderedDict()
         self._count = 0
+        self._forgotten_fence: int | None = None
+
+    @property
+    def forgotten_fence(self) -> int | None:
+        """The earliest fence among the lookups that were forgotten; ``None`` if none ever was."""
+        return self._forgotten_fence
 
     def put(
         self,
@@ -84,7 +94,10 @@ class Pending:
 
     def _forget_oldest(self) -> None:
         place, asked = next(iter(self._asked.items()))
-        del asked[0]
+        forgotten = asked.pop(0)
+        fence, earliest = forgotten.outcome.fence, self._forgotten_fence
+        if forgotten.request is not None and (earliest is None or fence < earliest):
+            self._forgotten_fence = fence
         self._count -= 1
         if not asked:
             del self._asked[place]

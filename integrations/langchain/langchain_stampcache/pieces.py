@@ -7,7 +7,7 @@ without a guess is not stored: text of a parser that repeats what it has said wo
 import enum
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import pairwise
 from typing import Any, Self, TypeAlias
 
@@ -48,7 +48,7 @@ def flowing(runnable: AnyRunnable) -> Flowing:
         case RunnableBindingBase():
             return flowing(runnable.bound)
         case RunnableWithFallbacks():
-            return flowing(runnable.runnable)
+            return _either(flowing(each) for each in (runnable.runnable, *runnable.fallbacks))
         case RunnableSequence():
             inner = any(flowing(step) is Flowing.NOT for step in runnable.steps)
             return Flowing.NOT if inner else flowing(runnable.last)
@@ -58,6 +58,14 @@ def flowing(runnable: AnyRunnable) -> Flowing:
             return Flowing.ADDED
     is_graph = any(kind.__module__.startswith("langgraph.") for kind in type(runnable).__mro__)
     return Flowing.NOT if is_graph else Flowing.GUESSED
+
+
+def _either(ways: Iterable[Flowing]) -> Flowing:
+    """Return how chunks come that may come in any of these ways."""
+    known = set(ways)
+    if len(known) == 1:
+        return known.pop()
+    return Flowing.NOT if Flowing.NOT in known else Flowing.GUESSED
 
 
 class Piece(AddableDict):

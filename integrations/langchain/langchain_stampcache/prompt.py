@@ -9,7 +9,7 @@ import json
 from collections.abc import Mapping, Sequence
 
 from langchain_core.load import dumpd
-from langchain_core.messages import BaseMessage
+from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, SystemMessage
 from msgspec import Struct
 
 from stampcache.adapters import CanonicalError
@@ -19,6 +19,11 @@ NOT_KEYED = frozenset({"id", "usage_metadata", "response_metadata", "artifact"})
 # A copy of the content as an object; rebuilt from a hit it could look otherwise (case B8). All
 # other additional_kwargs are keyed, ``reasoning_content`` too: some models are sent it back.
 NOT_KEYED_ADDITIONAL = frozenset({"parsed"})
+_PLAIN_KINDS = frozenset({AIMessage, HumanMessage, SystemMessage})
+_PLAIN_FIELDS = frozenset({
+    "additional_kwargs", "content", "id", "invalid_tool_calls", "name", "response_metadata",
+    "tool_calls", "type", "usage_metadata",
+})  # fmt: skip
 _CALL_IDS = frozenset({"id", "tool_call_id", "call_id"})
 
 
@@ -58,10 +63,32 @@ def of_messages(messages: Sequence[BaseMessage]) -> Chat:
     Raises:
         CanonicalError: a message holds an object known only by its memory address.
     """
-    dumped = [dumpd(message) for message in messages]
-    if not all(_is_message(each) for each in dumped):
+    return _chat([_plain_fields(message) or _dumped_fields(message) for message in messages])
+
+
+def _plain_fields(message: BaseMessage) -> Mapping[str, object] | None:
+    """Return the fields of a message that is a text and nothing else, as nearly all are.
+
+    The same as `_dumped_fields`, without the serialising of all others.
+    """
+    kind = type(message)
+    if kind not in _PLAIN_KINDS or type(message.content) is not str:
+        return None
+    if not message.model_fields_set <= _PLAIN_FIELDS or message.additional_kwargs:
+        return None
+    if isinstance(message, AIMessage) and (message.tool_calls or message.invalid_tool_calls):
+        return None
+    if message.model_extra or message.name is not None:
+        return None
+    return {"content": message.content, "type": message.type}
+
+
+def _dumped_fields(message: BaseMessage) -> Mapping[str, object]:
+    dumped = dumpd(message)
+    if not _is_message(dumped):
         raise CanonicalError("a message is of a class that LangChain does not serialise")
-    return _chat([each["kwargs"] for each in dumped])
+    fields: Mapping[str, object] = dumped["kwargs"]
+    return fields
 
 
 def _is_message(dumped: object) -> bool:

@@ -17,6 +17,10 @@ class Replay(BaseChatModel):
     message: AIMessage
     cache: Literal[False] = False
 
+    def __repr_args__(self) -> Iterator[tuple[str | None, Any]]:
+        """Tell nothing: traces serialise each model that runs, and this one lives for one call."""
+        return iter(())
+
     @property
     def _llm_type(self) -> str:
         return "stampcache-replay"

@@ -1,21 +1,18 @@
 """From the inputs of a chain to a Request: what is the question, what else changes the answer."""
 
-import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 from langchain_core.runnables import Runnable, RunnableConfig
 from msgspec import Struct
 
 from langchain_stampcache.caller import Caller
+from langchain_stampcache.config import configured
 from langchain_stampcache.conversation import is_history, turns_of
 from langchain_stampcache.fingerprint import Fingerprint, Running
 from langchain_stampcache.retrieving import Retrieving
-from stampcache import ConfigError, Evidence, Request, Settings, Stamps, canonical
-from stampcache.adapters import CanonicalError, Validity, seen_stamp
-
-SETTINGS_KEPT = 256
-_LEAVES = frozenset({str, int, float, bool, type(None)})
+from stampcache import ConfigError, Evidence, Request, Settings, Stamps
+from stampcache.adapters import CanonicalError, KnownSettings, Validity, seen_stamp
 
 
 class Asked(Struct, frozen=True, kw_only=True):
@@ -47,7 +44,7 @@ class Requests:
         self._here = here
         self._framework = framework
         self._fingerprint = fingerprint
-        self._known: dict[str, Settings] = {}
+        self._known = KnownSettings()
 
     def check(self) -> None:
         """Refuse at construction what could never be cached.
@@ -97,10 +94,10 @@ class Requests:
     def settings(
         self, config: RunnableConfig | None, others: Mapping[str, object], *, form: str = ""
     ) -> Settings:
-        """Return the settings in force: the chain as it is now, and inputs besides the question.
+        """Return the settings in force: the chain as it is now, inputs besides the question, config.
 
         Raises:
-            CanonicalError: a part of the chain, or an input, has no canonical form.
+            CanonicalError: a part of the chain, an input, or what is configured has no canonical form.
         """
         running = self._fingerprint.read(self._runnable, config)
         retriever = self._retrieving.described(config)
@@ -111,25 +108,20 @@ class Requests:
             "answer": running.described,
             "retriever": retriever,
             "inputs": others,
+            "configurable": configured(config),
             "form": form,
         }
-        place = _place(params)
-        known = self._known.get(place)
-        if known is None:
-            known = Settings(
+        return self._known.of(
+            params,
+            lambda: Settings(
                 model=running.model,
                 endpoint=running.endpoint,
                 params=params,
                 stamps=self._stamps(running, retriever),
                 corpus=self._validity.corpus,
                 whole_corpus=self._validity.whole_corpus,
-            )
-            if known.problem:
-                raise CanonicalError(known.problem)
-            if len(self._known) >= SETTINGS_KEPT:
-                self._known.clear()
-            self._known[place] = known
-        return known
+            ),
+        )
 
     def _stamps(self, running: Running, retriever: object) -> Stamps:
         """Return the stamps: those given, here or to the cache, and what is seen for the others."""
@@ -140,27 +132,3 @@ class Requests:
             else "",
         )
         return self._validity.stamps.over(seen)
-
-
-def _place(params: Mapping[str, object]) -> str:
-    """Return a text that differs for different parameters; the digest is taken once for each."""
-    try:
-        text = json.dumps(params)
-        if _has_text_keys(params):
-            return text
-    except (TypeError, ValueError, RecursionError):
-        pass  # the canonical form is slower to take, and tells which part has none
-    return canonical.value(params).decode("utf-8", "surrogatepass")
-
-
-def _has_text_keys(data: object) -> bool:
-    """Tell whether all keys in what JSON took are texts; it writes the key 1 as ``"1"``."""
-    items: Iterable[object] = ()
-    if isinstance(data, dict):
-        for key in data:
-            if not isinstance(key, str):
-                return False
-        items = data.values()
-    elif isinstance(data, list | tuple):
-        items = data
-    return all(type(item) in _LEAVES or _has_text_keys(item) for item in items)

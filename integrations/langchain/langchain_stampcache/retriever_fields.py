@@ -36,7 +36,7 @@ HOLDINGS = frozenset({
     "texts",
 })  # fmt: skip
 _CALLS = ("_get_relevant_documents", "_aget_relevant_documents", "invoke", "ainvoke")
-_PLAIN = (str, int, float, bool, NoneType, FunctionType, MethodType, functools.partial)
+_PLAIN = (str, int, float, bool, NoneType)
 
 
 class RetrieverFields:
@@ -64,27 +64,35 @@ class RetrieverFields:
         state = written_by(type(item), _CALLS)
         read: dict[str, object] = {}
         for name, value in _parts_of(item):
-            bare = name.lstrip("_")
-            place = f"{where}.{name}"
+            bare, place = name.lstrip("_"), f"{where}.{name}"
             if name in SETTINGS:
                 read[name] = _strict(value, place)
-            elif bare in CALLING or holds_secret(bare, value) or name in state:
-                continue
-            elif isinstance(value, VectorStore):
-                read[name] = _store(value)
-            elif isinstance(value, Runnable):
-                read[name] = self._fields(value, place, depth + 1)
-            elif isinstance(value, list | tuple) and any(
-                isinstance(one, Runnable) for one in value
-            ):
-                read[name] = [self._fields(one, place, depth + 1) for one in value]
-            elif isinstance(value, _PLAIN) or (
-                isinstance(value, Mapping | list | tuple | set | frozenset)
-                and bare not in HOLDINGS
-                and not _holds_documents(value)
-            ):
-                read[name] = _plain(value, place)
+            elif bare not in CALLING and not holds_secret(bare, value) and name not in state:
+                read[name] = self._field(bare, value, place, depth)
         return read
+
+    def _field(self, bare: str, value: object, place: str, depth: int) -> object:
+        """Return what a field decides; of what is held, such as an index, its class."""
+        held = {"held": name_of(type(value))}
+        match value:
+            case VectorStore():
+                return _store(value)
+            case Runnable():
+                return self._fields(value, place, depth + 1)
+            case list() | tuple() if any(isinstance(one, Runnable) for one in value):
+                return [self._field(bare, one, place, depth + 1) for one in value]
+            case FunctionType() | functools.partial():
+                return _strict(value, place)
+            case MethodType():
+                return {"method": value.__func__.__qualname__, "of": name_of(type(value.__self__))}
+            case Mapping() | list() | tuple() | set() | frozenset():
+                is_held = bare in HOLDINGS or _holds_documents(value)
+                return held if is_held else _plain(value, place)
+            case _ if isinstance(value, _PLAIN):
+                return _plain(value, place)
+            case _ if _has_fields(value) and bare not in HOLDINGS:
+                return {**held, "fields": self._fields(value, place, depth + 1)}
+        return held
 
 
 def _configured(item: Runnable[Any, Any], config: RunnableConfig | None) -> object:
@@ -97,12 +105,21 @@ def _configured(item: Runnable[Any, Any], config: RunnableConfig | None) -> obje
 
 def _parts_of(item: object) -> Iterator[tuple[str, object]]:
     if not isinstance(item, BaseModel):
-        yield from vars(item).items()
+        yield from getattr(item, "__dict__", {}).items()
+        if dataclasses.is_dataclass(item) and not hasattr(item, "__dict__"):
+            yield from ((one.name, getattr(item, one.name)) for one in dataclasses.fields(item))
         return
     for name in type(item).model_fields:
         yield name, getattr(item, name)
     yield from (item.model_extra or {}).items()
     yield from (item.__pydantic_private__ or {}).items()
+
+
+def _has_fields(value: object) -> bool:
+    """Tell whether an object is made of named fields, such as the options of a search."""
+    if isinstance(value, type | Document):
+        return False
+    return isinstance(value, BaseModel) or dataclasses.is_dataclass(value)
 
 
 def _holds_documents(value: object) -> bool:

@@ -12,6 +12,7 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from langchain_core.documents import Document
 from langchain_core.messages import BaseMessage
 from langchain_core.runnables import Runnable, RunnableConfig
 from msgspec import Struct
@@ -134,13 +135,19 @@ class Serving:
     # -- making an answer --------------------------------------------------------------------------
 
     def ready(self, turn: Turn) -> Flow[None]:
-        """Retrieve what the answer is made from, unless that was done, or is the chain's own affair."""
+        """Retrieve what the answer is made from, unless that was done, or is the chain's own affair.
+
+        The evidence is noted now: a chain may write into the documents that it is given.
+        """
         if turn.documents is None and self.parts.retrieves_first:
             turn.documents = yield from self._retrieve(turn, turn.question)
+            if self.parts.retrieving.retrieves:
+                self._note_evidence(turn, lambda: turn.documents)
 
     def kept(self, turn: Turn, raw: object) -> Kept | None:
         """Return what is stored of an answer; ``None`` where nothing is."""
-        self._note_evidence(turn, raw)
+        if not self.parts.retrieves_first:
+            self._note_evidence(turn, lambda: turn.sources(raw))
         if not self._may_be_kept(turn):
             return None
         try:
@@ -175,15 +182,16 @@ class Serving:
             evidence=turn.evidence,
         )
 
-    def _note_evidence(self, turn: Turn, raw: object) -> None:
-        """Note what the answer was made from, unless that is unknown; without documents it is."""
-        nothing_to_retrieve = self.parts.retrieves_first and not self.parts.retrieving.retrieves
-        if turn.evidence is not None or nothing_to_retrieve:
+    def _note_evidence(
+        self, turn: Turn, sources: Callable[[], Sequence[Document] | None]
+    ) -> None:
+        """Note what the answer is made from, unless that is known already, or unknown for good."""
+        if turn.evidence is not None:
             return
         try:
-            sources = turn.sources(raw)
-            if sources is not None:
-                turn.evidence = evidence_of(sources, corpus=self.parts.validity.corpus)
+            found = sources()
+            if found is not None:
+                turn.evidence = evidence_of(found, corpus=self.parts.validity.corpus)
         except CanonicalError:
             return  # metadata that is no JSON; `_may_be_kept` counts it
         except Exception as error:  # noqa: BLE001 - counted; the answer is given all the same

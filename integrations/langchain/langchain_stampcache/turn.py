@@ -83,9 +83,9 @@ class Turn(ABC):
     def to_run(self) -> object:
         """Return what the answer is made from."""
 
-    @abstractmethod
-    def sources(self, raw: object) -> Sequence[Document] | None:
-        """Return what an answer was made from; ``None`` where that is unknown."""
+    def sources(self, raw: object) -> Sequence[Document] | None:  # noqa: ARG002 - who has no other
+        """Return what a chain that retrieves for itself answered from; ``None``: that is unknown."""
+        return None
 
     @abstractmethod
     def output(self, raw: object, report: CacheFields) -> Any:

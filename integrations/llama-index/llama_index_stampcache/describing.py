@@ -19,12 +19,14 @@ from llama_index.core.base.embeddings.base import BaseEmbedding
 from llama_index.core.base.llms.base import BaseLLM
 from llama_index.core.callbacks import CallbackManager
 from llama_index.core.indices.base import BaseIndex
+from llama_index.core.objects import ObjectRetriever
 from llama_index.core.postprocessor.types import BaseNodePostprocessor
 from llama_index.core.prompts.mixin import PromptMixin
 from llama_index.core.schema import BaseNode
 from llama_index.core.storage import StorageContext
 from llama_index.core.storage.docstore.types import BaseDocumentStore
 from llama_index.core.storage.kvstore.types import BaseKVStore
+from llama_index.core.tools.types import BaseTool
 from llama_index.core.types import BaseOutputParser
 from llama_index.core.vector_stores.types import BasePydanticVectorStore, MetadataFilter
 from msgspec import Struct
@@ -34,10 +36,11 @@ from pydantic import BaseModel, SecretBytes, SecretStr
 from llama_index_stampcache import keyed
 from llama_index_stampcache.keyed import Keyed
 from stampcache import canonical
-from stampcache.adapters import CanonicalError, callable_identity, name_of, shaping
+from stampcache.adapters import CanonicalError, callable_identity, name_of, shaping, written_by
 
 MAX_DEPTH = 24
 _PLAIN = frozenset({type(None), bool, int, float, str})
+_RETRIEVING = ("retrieve", "aretrieve", "_retrieve", "_aretrieve")
 _NAMED_BY_CLASS = (CallbackManager, StorageContext, BaseDocumentStore, BaseKVStore)
 
 
@@ -161,7 +164,8 @@ class Describer:
             (MetadataFilter, lambda it, at: self._fields(it, at, keyed.everything)),  # its key, too
             (BaseModel, self._fields),
             (BaseRetriever, self._retriever),
-            ((PromptMixin, BaseOutputParser), self._attributes),
+            (ObjectRetriever, self._object_retriever),
+            ((PromptMixin, BaseOutputParser, BaseTool), self._attributes),
             ((FunctionType, MethodType, partial), self._function),
         )
         for base, described in known:
@@ -174,10 +178,20 @@ class Describer:
         return replace(position, opaque_ok=True) if self._rechecked else position
 
     def _retriever(self, value: Any, position: Position) -> dict[str, object]:
-        parts = vars(value)
+        left_out = written_by(type(value), _RETRIEVING)  # its state, such as a counter
         if self._sees_whole_index(value):
-            parts = {name: part for name, part in parts.items() if name != "_node_ids"}
+            left_out |= {"_node_ids"}
+        parts = {name: part for name, part in vars(value).items() if name not in left_out}
         return self._named(value, parts, self._retrieval(position))
+
+    def _object_retriever(self, value: Any, position: Position) -> dict[str, object]:
+        objects = objects_behind(value)
+        parts = {
+            "retriever": value.retriever,
+            "objects": vars(value.object_node_mapping) if objects is None else objects,
+            "postprocessors": value.node_postprocessors,
+        }
+        return self._described(parts.items(), position)
 
     def _sees_whole_index(self, retriever: BaseRetriever) -> bool:
         """Tell whether the ids of nodes that a retriever has are no choice of its user.
@@ -247,6 +261,17 @@ class Describer:
         raise CanonicalError(
             f"{position.where} is a {type(value).__qualname__}, whose settings cannot be read."
         )
+
+
+def objects_behind(retriever: ObjectRetriever[Any]) -> list[object] | None:
+    """Return the objects among which one retrieves; ``None`` where they are made when they are found."""
+    mapping = retriever.object_node_mapping
+    tools = getattr(mapping, "_tools", None)  # which such a mapping does not list
+    try:
+        known: Mapping[object, object] = mapping.obj_node_mapping if tools is None else tools
+    except NotImplementedError:
+        return None
+    return list(known.values())  # their keys may be addresses
 
 
 def _unbound(part: object, owner: object) -> object:

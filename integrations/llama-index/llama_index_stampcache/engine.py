@@ -13,6 +13,7 @@ from llama_index.core.schema import NodeWithScore, QueryBundle
 
 from llama_index_stampcache.fingerprint import Fingerprint
 from llama_index_stampcache.inner import Inner
+from llama_index_stampcache.making import Telling
 from llama_index_stampcache.requests import Requests
 from llama_index_stampcache.serving import Serving
 from llama_index_stampcache.usage import listen
@@ -50,6 +51,7 @@ class CachedQueryEngine(BaseQueryEngine):
         kind: str = "",
         allow_stale: bool = False,
         version: str | None = None,
+        name: str = "",
     ) -> None:
         """Put a cache in front of an engine.
 
@@ -73,11 +75,14 @@ class CachedQueryEngine(BaseQueryEngine):
                 instead of making another one.
             version: stands for the parts of the engine that have no identity of their own, such as
                 an unknown client; change it whenever one of them changes.
+            name: keeps the answers of this engine apart from those of another that looks the same,
+                such as one over another index.
 
         Raises:
             ConfigError: the engine cannot be cached that way; the sentence says what to change.
         """
         self._wrapped = Inner(inner)
+        self._name = name
         given = Validity(
             grounding=grounding,
             version_of=version_of,
@@ -106,24 +111,14 @@ class CachedQueryEngine(BaseQueryEngine):
                 f"{type(self.inner).__name__} has no retrieve() and synthesize() of its own, so "
                 'that its evidence cannot be rechecked; pass grounding="none" or "version".'
             )
-        fingerprint = Fingerprint(self._wrapped, self._validity, known=core.intake.stamps)
-        self._check_identity(fingerprint)
+        fingerprint = Fingerprint(
+            self._wrapped, self._validity, known=core.intake.stamps, name=self._name
+        )
+        check_identity(fingerprint, self._validity)
         self._front = Front(core, kind="llama-index.query-engine")
         requests = Requests(self._wrapped, fingerprint, self._validity)
-        return Serving(self._wrapped, self._front, requests, self._validity)
-
-    def _check_identity(self, fingerprint: Fingerprint) -> None:
-        try:
-            fingerprint.settings()
-        except CanonicalError as error:
-            advice = (
-                "pass plain settings"
-                if self._validity.version is not None
-                else 'pass version="..." and change it whenever that part changes'
-            )
-            raise ConfigError(
-                f"This engine has a part without identity: {error} Or {advice}."
-            ) from error
+        telling = Telling(type(self.inner).__name__)
+        return Serving(self._wrapped, self._front, requests, self._validity, telling)
 
     @property
     def inner(self) -> BaseQueryEngine:
@@ -150,6 +145,7 @@ class CachedQueryEngine(BaseQueryEngine):
         """Return what identifies this engine inside another one: what it would run on a miss."""
         return {
             "inner": self.inner,
+            "name": self._name,
             "version": self._validity.version,
             "stamps": msgspec.structs.asdict(self._validity.stamps),
         }
@@ -168,8 +164,9 @@ class CachedQueryEngine(BaseQueryEngine):
         nodes: list[NodeWithScore],
         additional_source_nodes: Sequence[NodeWithScore] | None = None,
     ) -> RESPONSE_TYPE:
-        """Answer from given nodes with the inner engine, without the cache."""
-        return self.inner.synthesize(query_bundle, nodes, additional_source_nodes)
+        """Answer from given nodes: from the cache, if this question was answered from exactly these."""
+        more = additional_source_nodes or ()
+        return self._front.run(self._serving.synthesize(query_bundle, nodes, more, aio=False))
 
     async def asynthesize(
         self,
@@ -177,8 +174,9 @@ class CachedQueryEngine(BaseQueryEngine):
         nodes: list[NodeWithScore],
         additional_source_nodes: Sequence[NodeWithScore] | None = None,
     ) -> RESPONSE_TYPE:
-        """Answer from given nodes with the inner engine, without the cache."""
-        return await self.inner.asynthesize(query_bundle, nodes, additional_source_nodes)
+        """See `synthesize`."""
+        more = additional_source_nodes or ()
+        return await self._front.arun(self._serving.synthesize(query_bundle, nodes, more, aio=True))
 
     def _get_prompts(self) -> PromptDictType:
         return self.inner._get_prompts()
@@ -207,3 +205,22 @@ class CachedQueryEngine(BaseQueryEngine):
         with self.callback_manager.event(CBEventType.QUERY, payload=asked) as event:
             yield ended
             event.on_end(payload={EventPayload.RESPONSE: ended[0]})
+
+
+def check_identity(fingerprint: Fingerprint, validity: Validity) -> None:
+    """Refuse an engine with a part without identity, while that is easy to see.
+
+    Raises:
+        ConfigError: there is one; the sentence names it.
+    """
+    try:
+        fingerprint.settings()
+    except CanonicalError as error:
+        advice = (
+            "pass plain settings"
+            if validity.version is not None
+            else 'pass version="..." and change it whenever that part changes'
+        )
+        raise ConfigError(
+            f"This engine has a part without identity: {error} Or {advice}."
+        ) from error

@@ -21,13 +21,15 @@ class _Digested(Struct, frozen=True):
 class Fingerprint:
     """Reads the settings of one engine, as they are at each call.
 
-    ``known`` are the stamps of the cache itself: what it knows is not seen anew.
+    ``known`` are the stamps of the cache itself: what it knows is not seen anew. ``name`` tells it from
+    others that look the same.
     """
 
-    def __init__(self, inner: Inner, validity: Validity, *, known: Stamps) -> None:
+    def __init__(self, inner: Inner, validity: Validity, *, known: Stamps, name: str = "") -> None:
         self._inner = inner
         self._validity = validity
         self._known = validity.stamps.over(known)
+        self._name = name
         named = validity.corpus or validity.version  # "1" may be the version of many indexes
         self._describer = Describer(
             rechecked=validity.rechecked, index_named=validity.rechecked or bool(named)
@@ -46,6 +48,7 @@ class Fingerprint:
             "framework": "llama-index",
             "grounding": self._validity.grounding,
             "version": version,
+            "name": self._name,
             "engine": self._describer.describe(self._inner.engine, position),
             # an opaque part may hold prompts that only the engine's own listing shows
             "prompts": self._prompts() if version is not None else None,

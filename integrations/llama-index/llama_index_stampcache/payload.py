@@ -1,13 +1,17 @@
 """Responses as bytes: versioned JSON of texts, chunks and nodes of known classes, nothing else.
 
 A response is taken down before the application gets it and made anew on each hit, so that nobody's
-changes to a response show in another one. What would not come back equal is not stored.
+changes to a response show in another one. What would not come back equal is not stored. What the
+framework's composed engines put into the metadata (the choice of a router, the steps of a
+multi-step engine) is written in a form of its own.
 """
 
 from collections.abc import AsyncGenerator, Generator, Mapping, Sequence
+from types import MappingProxyType
 from typing import Literal, TypeAlias
 
 import msgspec
+from llama_index.core.base.base_selector import MultiSelection, SingleSelection
 from llama_index.core.base.response.schema import (
     RESPONSE_TYPE,
     AsyncStreamingResponse,
@@ -15,34 +19,54 @@ from llama_index.core.base.response.schema import (
     Response,
     StreamingResponse,
 )
-from llama_index.core.schema import BaseNode, Document, IndexNode, Node, NodeWithScore, TextNode
+from llama_index.core.tools.types import BaseTool
 from msgspec import Struct
 from msgspec.structs import replace
 from pydantic import BaseModel, ValidationError
 
+from llama_index_stampcache.nodes import Nodes, PayloadError, StoredNode, rebuilt, stored_node
+
 FORMAT = "llama-index/1"
-_NODE_CLASSES: Mapping[str, type[BaseNode]] = {
-    kind.__name__: kind for kind in (TextNode, IndexNode, Node, Document)
-}
-Nodes: TypeAlias = Sequence[NodeWithScore]
+REPORT = "cache"
+"""The key of our report in the metadata; it tells of one response, and so is never stored."""
+Tools: TypeAlias = Mapping[str, BaseTool]
+_NO_TOOLS: Tools = MappingProxyType({})
 
 
-class PayloadError(ValueError):
-    """A stored response cannot be read, or not under the engine's present output class."""
+class Selected(Struct, frozen=True, tag="selected"):
+    """Which engines a router chose, and why."""
+
+    indexes: list[int]
+    reasons: list[str]
 
 
-class StoredNode(Struct, frozen=True):
-    """A node by the name of its class, and its score."""
+class Step(Struct, frozen=True):
+    """One step of a multi-step engine: what it asked, and what it was answered."""
 
-    kind: str
-    node: dict[str, object]
-    score: float | None
+    question: str
+    response: "Payload"
+
+
+class Steps(Struct, frozen=True, tag="steps"):
+    """All steps, in their order."""
+
+    steps: list[Step]
+
+
+class Named(Struct, frozen=True, tag="tools"):
+    """Tools that a router retrieved, by their names: they are the engine's own objects."""
+
+    names: list[str]
+
+
+Part: TypeAlias = Selected | Steps | Named
 
 
 class Payload(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """One response. ``as_retrieved``: its source nodes were the retrieved ones, in their order.
 
     ``metadata`` is ``None`` where it was made from the source nodes, as the framework does.
+    ``parts`` are the entries of it that are no plain data.
     """
 
     version: Literal[1] = 1
@@ -53,6 +77,7 @@ class Payload(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     as_retrieved: bool
     node_metadata: bool
     metadata: dict[str, object] | None
+    parts: dict[str, Part] = {}
 
     def encode(self) -> bytes:
         """Return it as JSON."""
@@ -60,7 +85,10 @@ class Payload(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
 
 def draft(
-    response: RESPONSE_TYPE, retrieved: Nodes | None, output_cls: type[BaseModel] | None
+    response: RESPONSE_TYPE,
+    retrieved: Nodes | None,
+    output_cls: type[BaseModel] | None,
+    tools: Tools = _NO_TOOLS,
 ) -> Payload | None:
     """Return a response as it is to be stored; the text of a stream is added when it has ended.
 
@@ -69,10 +97,12 @@ def draft(
     kind = _KINDS.get(type(response))
     if kind is None or _is_consumed(response) or response.source_nodes is None:
         return None
-    nodes = [_stored_node(one) for one in response.source_nodes]
+    nodes = [stored_node(one) for one in response.source_nodes]
     kept = [one for one in nodes if one is not None]
-    node_metadata = response.metadata == _node_metadata(response.source_nodes)
-    metadata = None if node_metadata else response.metadata
+    parts = _parts(response.metadata, output_cls, tools)
+    plain = _plain(response.metadata, parts)
+    node_metadata = plain == _node_metadata(response.source_nodes)
+    metadata = None if node_metadata else plain
     text = _text(response, output_cls)
     unread = isinstance(response, PydanticResponse) and text is None
     if len(kept) < len(nodes) or not _comes_back(metadata) or unread:
@@ -84,7 +114,34 @@ def draft(
         as_retrieved=retrieved is not None and _same(response.source_nodes, retrieved),
         node_metadata=node_metadata,
         metadata=metadata,
+        parts=parts,
     )
+
+
+def problem(
+    response: RESPONSE_TYPE, output_cls: type[BaseModel] | None, tools: Tools = _NO_TOOLS
+) -> str:
+    """Say what of a response has no stored form, for one of which `draft` made nothing."""
+    kind = type(response).__name__
+    if type(response) not in _KINDS:
+        return f"a {kind} is no response of the framework"
+    if _is_consumed(response):
+        return "its stream was read already"
+    nodes: Nodes | None = response.source_nodes
+    if nodes is None:
+        return "it has no source nodes"
+    for one in nodes:
+        if stored_node(one) is None:
+            return (
+                f"its source node {one.node.node_id!r} ({type(one.node).__name__}) is no plain one"
+            )
+    if isinstance(response, PydanticResponse) and _text(response, output_cls) is None:
+        return f"its {type(response.response).__name__} is not the output class of the engine"
+    parts = _parts(response.metadata, output_cls, tools)
+    for name, value in (_plain(response.metadata, parts) or {}).items():
+        if not _comes_back({name: value}):
+            return f"the entry {name!r} of its metadata ({type(value).__name__}) is no plain data"
+    return "it would not come back equal"
 
 
 def with_chunks(payload: Payload, chunks: Sequence[str]) -> Payload:
@@ -110,6 +167,8 @@ def respond(
     retrieved: Nodes | None,
     output_cls: type[BaseModel] | None,
     aio: bool,
+    tools: Tools = _NO_TOOLS,
+    stream: Generator[str, None, None] | AsyncGenerator[str, None] | None = None,
 ) -> RESPONSE_TYPE:
     """Make the response anew, of the class that the caller of the engine expects.
 
@@ -118,20 +177,25 @@ def respond(
         retrieved: what the caller's own question retrieved just now, on an exact hit.
         output_cls: the class into which the engine parses its answers now.
         aio: the caller awaits: a stream is an async one.
+        tools: the engine's tools by their names.
+        stream: what the caller is to read, where the stream has not ended.
 
     Raises:
-        PayloadError: a node or the parsed answer cannot be rebuilt.
+        PayloadError: a node, a tool or the parsed answer cannot be rebuilt.
     """
     fresh = payload.as_retrieved and retrieved is not None
-    nodes = list(retrieved) if fresh and retrieved is not None else _rebuilt(payload.nodes)
+    nodes = list(retrieved) if fresh and retrieved is not None else rebuilt(payload.nodes)
     metadata = _node_metadata(nodes) if payload.node_metadata else payload.metadata
+    if payload.parts:
+        made = {name: _made(part, output_cls, tools) for name, part in payload.parts.items()}
+        metadata = {**(metadata or {}), **made}
     if payload.kind == "pydantic":
         return PydanticResponse(_parsed(payload.text or "", output_cls), nodes, metadata)
     if payload.kind == "text":
         return Response(payload.text, nodes, metadata)
-    if aio:
-        return AsyncStreamingResponse(_areplay(payload.chunks), nodes, metadata)
-    return StreamingResponse(_replay(payload.chunks), nodes, metadata)
+    if isinstance(stream, AsyncGenerator) or (stream is None and aio):
+        return AsyncStreamingResponse(stream or _areplay(payload.chunks), nodes, metadata)
+    return StreamingResponse(stream or _replay(payload.chunks), nodes, metadata)
 
 
 _KINDS: Mapping[type, Literal["text", "pydantic", "stream"]] = {
@@ -140,6 +204,62 @@ _KINDS: Mapping[type, Literal["text", "pydantic", "stream"]] = {
     StreamingResponse: "stream",
     AsyncStreamingResponse: "stream",
 }
+
+
+def _parts(
+    metadata: Mapping[str, object] | None, output_cls: type[BaseModel] | None, tools: Tools
+) -> dict[str, Part]:
+    parts = {name: _part(value, output_cls, tools) for name, value in (metadata or {}).items()}
+    return {name: part for name, part in parts.items() if part is not None}
+
+
+def _part(value: object, output_cls: type[BaseModel] | None, tools: Tools) -> Part | None:
+    if type(value) is MultiSelection:
+        return Selected([one.index for one in value.selections], value.reasons)
+    if not isinstance(value, list) or not value:
+        return None
+    if all(isinstance(one, BaseTool) for one in value):
+        names = [one.metadata.name or "" for one in value]
+        known = all(tools.get(name) is one for name, one in zip(names, value, strict=True))
+        return Named(names) if known else None
+    steps: list[Step] = []
+    for one in value:
+        match one:
+            case (str(question), answer) if type(one) is tuple:
+                response = draft(answer, None, output_cls, tools)
+                if response is None:
+                    return None
+                steps.append(Step(question, response))
+            case _:
+                return None
+    return Steps(steps)
+
+
+def _made(part: Part, output_cls: type[BaseModel] | None, tools: Tools) -> object:
+    if isinstance(part, Selected):
+        pairs = zip(part.indexes, part.reasons, strict=False)
+        return MultiSelection(selections=[SingleSelection(index=i, reason=r) for i, r in pairs])
+    if isinstance(part, Named):
+        if any(name not in tools for name in part.names):
+            raise PayloadError("The stored answer names a tool that the engine does not have now.")
+        return [tools[name] for name in part.names]
+    return [
+        (
+            step.question,
+            respond(step.response, retrieved=None, output_cls=output_cls, aio=False, tools=tools),
+        )
+        for step in part.steps
+    ]
+
+
+def _plain(
+    metadata: Mapping[str, object] | None, parts: Mapping[str, Part]
+) -> dict[str, object] | None:
+    """Return what of the metadata is to be plain data; the report of an inner cache is dropped."""
+    if metadata is None:
+        return None
+    plain = {name: value for name, value in metadata.items() if name not in (REPORT, *parts)}
+    return plain or (None if metadata else {})
 
 
 def _is_consumed(response: RESPONSE_TYPE) -> bool:
@@ -199,32 +319,3 @@ def _comes_back(metadata: dict[str, object] | None) -> bool:
     except (msgspec.MsgspecError, TypeError, UnicodeError):
         return False
     return back == metadata
-
-
-def _stored_node(one: NodeWithScore) -> StoredNode | None:
-    """Return a node as it is stored, or ``None`` where it would not come back equal."""
-    node = one.node
-    linked = isinstance(node, IndexNode) and node.obj is not None
-    if _NODE_CLASSES.get(type(node).__name__) is not type(node) or linked:
-        return None
-    score = None if one.score is None else float(one.score)
-    stored = StoredNode(type(node).__name__, node.to_dict(), score)
-    try:
-        back = msgspec.json.decode(msgspec.json.encode(stored), type=StoredNode)
-        return back if _rebuilt([back])[0].node == node else None
-    except (msgspec.MsgspecError, PayloadError, TypeError, UnicodeError):
-        return None
-
-
-def _rebuilt(nodes: Sequence[StoredNode]) -> list[NodeWithScore]:
-    return [NodeWithScore(node=_rebuilt_node(one), score=one.score) for one in nodes]
-
-
-def _rebuilt_node(one: StoredNode) -> BaseNode:
-    kind = _NODE_CLASSES.get(one.kind)
-    if kind is None:
-        raise PayloadError(f"The stored response has a node of the unknown class {one.kind!r}.")
-    try:
-        return kind.from_dict(one.node)
-    except (ValidationError, TypeError) as error:
-        raise PayloadError(f"A node of the stored response cannot be rebuilt: {error}") from error

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 from llama_index.core.schema import NodeWithScore, QueryBundle
 from msgspec import Struct
+from msgspec.structs import replace
 
 from llama_index_stampcache.evidence import evidence_of
 from llama_index_stampcache.fingerprint import Fingerprint
@@ -16,12 +17,13 @@ class Inputs(Struct, frozen=True):
     """What a bundle asks, noted before a retriever writes its vector into it.
 
     ``prompt`` is set where more than the question decides what is retrieved; then there is no
-    question to compare by meaning.
+    question to compare by meaning. ``history`` is what the model is shown of a conversation.
     """
 
     question: str
     prompt: object = None
     image: bool = False
+    history: Sequence[object] = ()
 
 
 def inputs_of(bundle: QueryBundle) -> Inputs:
@@ -55,10 +57,26 @@ class Requests:
         return Request(
             question=inputs.question,
             prompt=inputs.prompt,
+            history=inputs.history,
             settings=self._fingerprint.settings(),
             kind=self._validity.kind,
             evidence=None if nodes is None else self.evidence(nodes),
         )
+
+    def from_nodes(
+        self, inputs: Inputs, nodes: Sequence[NodeWithScore], more: Sequence[NodeWithScore]
+    ) -> Request:
+        """Return the request for an answer from nodes that the caller chose: exactly these.
+
+        Raises:
+            CanonicalError: see `of`.
+        """
+        chosen = {
+            "query": inputs.prompt,
+            "nodes": [one.digest for one in self.evidence(nodes)],
+            "cited": [[one.chunk, one.digest] for one in self.evidence(more)],
+        }
+        return self.of(replace(inputs, prompt=chosen), nodes)
 
     def evidence(self, nodes: Sequence[NodeWithScore]) -> tuple[Evidence, ...]:
         """Return nodes as evidence.

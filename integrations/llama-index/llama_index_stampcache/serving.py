@@ -1,123 +1,146 @@
 """The path of one query through the cache, written once for sync and async.
 
 `Serving.serve` retrieves (where evidence is rechecked), looks up, and on a miss lets the inner
-engine answer and stores what it answered. Equal queries that run at once share one answer. Whatever
-fails in the cache is counted, and the inner engine answers as if there were no cache; what fails in
-the inner engine is the application's own and goes to it unchanged.
+engine answer and stores what it answered. Equal queries that run at once share one answer, and read one
+stream together. Whatever fails in the cache is counted, and the inner engine answers as if there were no
+cache; what fails in the inner engine is the application's own and goes to it unchanged.
 """
 
+import asyncio
 import dataclasses
-from collections.abc import Callable, Sequence
-from typing import TypeVar
+from collections.abc import AsyncGenerator, Callable, Sequence
 
 from llama_index.core.base.response.schema import (
     RESPONSE_TYPE,
     AsyncStreamingResponse,
-    StreamingResponse,
 )
 from llama_index.core.schema import NodeWithScore, QueryBundle
 from msgspec import Struct
 
+from llama_index_stampcache import events
 from llama_index_stampcache import payload as payloads
 from llama_index_stampcache.inner import Inner
-from llama_index_stampcache.payload import Payload, PayloadError
+from llama_index_stampcache.making import NOT_STORABLE, Fresh, Making, Query, Telling
+from llama_index_stampcache.nodes import PayloadError
 from llama_index_stampcache.reports import reported
 from llama_index_stampcache.requests import Inputs, Requests, inputs_of
-from llama_index_stampcache.streaming import atee, tee
-from llama_index_stampcache.usage import Meter
+from llama_index_stampcache.streaming import STREAMS, Along, Opening, asource, readable, source
 from stampcache import Answer, CodecError, Evidence, Level, Miss, Reason, Request, Stale
 from stampcache.adapters import (
     Ask,
+    AsyncOpened,
     CacheFields,
     CanonicalError,
     Explanation,
     Flow,
     Front,
+    Kept,
     Made,
+    Opened,
     Recheck,
+    Replay,
     Step,
+    Streaming,
     Validity,
     fields,
 )
 
-Result = TypeVar("Result")
 
+class Told(Struct, frozen=True):
+    """A response, and what is reported of it."""
 
-class _Query(Struct, frozen=True, kw_only=True):
-    """One query: what was asked, what was retrieved for it, and its request."""
-
-    bundle: QueryBundle
-    nodes: Sequence[NodeWithScore] | None
-    request: Request
-    aio: bool
+    response: RESPONSE_TYPE
+    report: CacheFields
 
 
 class Serving:
     """One engine behind one cache; safe for threads and tasks."""
 
-    def __init__(self, inner: Inner, front: Front, requests: Requests, validity: Validity) -> None:
+    def __init__(
+        self,
+        inner: Inner,
+        front: Front,
+        requests: Requests,
+        validity: Validity,
+        telling: Telling,
+    ) -> None:
         self._inner = inner
         self._front = front
         self._requests = requests
         self._validity = validity
-        self._in_two_steps = inner.in_two_steps
+        self._making = Making(inner, front, requests, validity, telling)
+        self._streaming = Streaming(front)
 
-    def serve(self, bundle: QueryBundle, *, aio: bool) -> Flow[RESPONSE_TYPE]:
-        """Answer one query; ``aio`` tells which driver runs the flow."""
-        inputs = inputs_of(bundle)  # before retrieving, which notes its embedding in the bundle
-        nodes = yield from self._retrieved(bundle)
-        request = self._request(inputs, nodes)
-        ask = self._ask(request)
-        if isinstance(ask, Miss):
-            self._front.bypassed(ask)
-            response = yield from self._making(bundle, nodes)
-            return reported(response, fields(ask))
-        query = _Query(bundle=bundle, nodes=nodes, request=ask.request, aio=aio)
-        return (
-            yield from self._front.serve(
-                ask,
-                recheck=self._recheck(),
-                read=lambda answer, report: self._read(query, answer, report),
-                make=lambda outcome: self._make(query, outcome),
-            )
-        )
+    def serve(
+        self, bundle: QueryBundle, *, aio: bool, inputs: Callable[[], Inputs] | None = None
+    ) -> Flow[RESPONSE_TYPE]:
+        """Answer one query; ``aio`` tells which driver runs the flow.
 
-    def explain(self, bundle: QueryBundle) -> Flow[Explanation]:
+        ``inputs`` tell what identifies a turn of a conversation.
+        """
+        request, nodes = yield from self._asked(bundle, inputs)
+        query = Query(bundle=bundle, nodes=nodes, aio=aio)
+        return (yield from self._answered(query, request, "query" if inputs is None else "chat"))
+
+    def synthesize(
+        self,
+        bundle: QueryBundle,
+        nodes: Sequence[NodeWithScore],
+        more: Sequence[NodeWithScore],
+        *,
+        aio: bool,
+    ) -> Flow[RESPONSE_TYPE]:
+        """Answer from the caller's own nodes; a hit is an answer to this question from exactly these."""
+        asked = inputs_of(bundle)
+        query = Query(bundle=bundle, nodes=nodes, aio=aio, more=more)
+        request = self._request(lambda: self._requests.from_nodes(asked, nodes, more))
+        return (yield from self._answered(query, request, "synthesize", chosen=True))
+
+    def explain(
+        self, bundle: QueryBundle, inputs: Callable[[], Inputs] | None = None
+    ) -> Flow[Explanation]:
         """Tell which check would decide about a query now; nothing is served, made or counted."""
-        inputs = inputs_of(bundle)  # before retrieving, which notes its embedding in the bundle
-        nodes = yield from self._retrieved(bundle)
-        ask = self._ask(self._request(inputs, nodes))
+        request, _ = yield from self._asked(bundle, inputs)
+        ask = self._ask(request, chosen=False)
         if isinstance(ask, Miss):
             return Explanation(Request(question=bundle.query_str), ask)
-        return (yield from self._front.explain(ask, self._recheck()))
+        return (yield from self._front.explain(ask, self._recheck(chosen=False)))
 
     # -- before the lookup -----------------------------------------------------------------------
 
-    def _retrieved(self, bundle: QueryBundle) -> Flow[Sequence[NodeWithScore] | None]:
-        if not self._validity.rechecked:
-            return None
-        return (yield from self._inner.retrieve(bundle))
+    def _asked(
+        self, bundle: QueryBundle, inputs: Callable[[], Inputs] | None
+    ) -> Flow[tuple[Request | Miss, Sequence[NodeWithScore] | None]]:
+        """Return the request for a query, and what was retrieved for it where that is rechecked."""
+        asked = inputs_of(bundle)  # before retrieving, which notes its embedding in the bundle
+        nodes: Sequence[NodeWithScore] | None = None
+        if self._validity.rechecked:
+            nodes = yield from self._inner.retrieve(bundle)
+        request = self._request(
+            lambda: self._requests.of(asked if inputs is None else inputs(), nodes)
+        )
+        return request, nodes
 
-    def _request(self, inputs: Inputs, nodes: Sequence[NodeWithScore] | None) -> Request | Miss:
+    def _request(self, make: Callable[[], Request]) -> Request | Miss:
         try:
-            return self._requests.of(inputs, nodes)
+            return make()
         except CanonicalError as error:
             return Miss(reason=Reason.UNCACHEABLE, detail=str(error))
         except Exception as error:  # noqa: BLE001 - counted; the engine answers without the cache
             self._front.failed("request", error)
             return Miss(reason=Reason.UNCACHEABLE, detail=str(error))
 
-    def _ask(self, request: Request | Miss) -> Ask | Miss:
+    def _ask(self, request: Request | Miss, *, chosen: bool) -> Ask | Miss:
         if isinstance(request, Miss):
             return request
         return self._front.ask(
             request,
-            can_retrieve=self._validity.rechecked,
+            can_retrieve=self._validity.rechecked and not chosen,
             allow_stale=self._validity.allow_stale,
         )
 
-    def _recheck(self) -> Recheck | None:
-        if not self._validity.rechecked:
+    def _recheck(self, *, chosen: bool) -> Recheck | None:
+        if chosen or not self._validity.rechecked:
             return None
 
         def recheck(question: str) -> Flow[Sequence[Evidence]]:
@@ -126,123 +149,154 @@ class Serving:
 
         return recheck
 
-    def _read(self, query: _Query, answer: Answer, report: CacheFields) -> RESPONSE_TYPE:
+    # -- the answer ------------------------------------------------------------------------------
+
+    def _answered(
+        self, query: Query, request: Request | Miss, seam: str, *, chosen: bool = False
+    ) -> Flow[RESPONSE_TYPE]:
+        ask = self._ask(request, chosen=chosen)
+        if isinstance(ask, Miss):
+            self._front.bypassed(ask)
+            told = yield from self._uncached(query, fields(ask))
+        elif self._inner.may_stream:
+            told = yield from self._streamed(query, ask, self._recheck(chosen=chosen))
+        else:
+            told = yield from self._front.serve(
+                ask,
+                recheck=self._recheck(chosen=chosen),
+                read=lambda answer, report: self._read(query, answer, report),
+                make=lambda outcome: self._make(query, outcome),
+            )
+        events.tell(told.report, seam)
+        return told.response
+
+    def _uncached(self, query: Query, report: CacheFields) -> Flow[Told]:
+        response = yield from self._making.step(query)
+        return Told(reported(response, report), report)
+
+    def _make(self, query: Query, outcome: Miss | Stale) -> Flow[Made[Told]]:
+        fresh = yield from self._making.fresh(query)
+        report = fields(outcome)
+        told = Told(reported(fresh.response, report), report)
+        kept = self._making.kept(fresh)
+        if kept is None:
+            self._front.event(fresh.unfit)
+            return Made(output=told, answer=None)
+        return Made(output=told, answer=kept.answer, evidence=kept.evidence)
+
+    def _read(self, query: Query, answer: Answer, report: CacheFields) -> Told:
         """Make a response from a stored answer.
 
         Raises:
             CodecError: it cannot be read.
         """
-        if answer.format != payloads.FORMAT:
-            raise CodecError(f"The stored answer has the format {answer.format!r}.")
+        response = self._response(query, _decoded(answer), report)
+        return Told(reported(response, report), report)
+
+    def _response(
+        self,
+        query: Query,
+        payload: payloads.Payload,
+        report: CacheFields,
+        along: Along | None = None,
+    ) -> RESPONSE_TYPE:
+        retrieved = None if query.nodes is None else [*query.nodes, *query.more]
         try:
-            response = payloads.respond(
-                payloads.decode(answer.payload),
-                retrieved=query.nodes if _is_from_same_nodes(report) else None,
+            return payloads.respond(
+                payload,
+                retrieved=retrieved if _is_from_same_nodes(report) else None,
                 output_cls=self._inner.output_cls,
                 aio=query.aio,
+                tools=self._inner.tools,
+                stream=None if along is None else along.texts(),
             )
         except PayloadError as error:
             raise CodecError(str(error)) from error
-        return reported(response, report)
 
-    # -- making an answer ------------------------------------------------------------------------
+    # -- an answer that may be a stream ----------------------------------------------------------
 
-    def _making(
-        self, bundle: QueryBundle, nodes: Sequence[NodeWithScore] | None
-    ) -> Step[RESPONSE_TYPE]:
-        if nodes is None:
-            return self._inner.query(bundle)
-        return self._inner.synthesize(bundle, nodes)
+    def _streamed(self, query: Query, ask: Ask, recheck: Recheck | None) -> Flow[Told]:
+        along = yield from self._along(query, ask, recheck)
+        begun = yield from along.head()
+        opening, led = begun.head, along.led
+        if not opening.streams:
+            yield from along.end()  # so that it is stored before anybody has it
+        report = begun.report(led=led)
+        response = None
+        if led and opening.fresh is not None:
+            response = _going_on(opening.fresh.response, along)
+        elif opening.payload is not None:
+            response = self._given(query, opening.payload, report, along)
+        if response is None:  # only its maker can be given it
+            yield from along.leave()
+            return (yield from self._uncached(query, fields(begun.outcome)))
+        self._streaming.report(begun, led=led)  # counts it
+        return Told(reported(response, report), report)
 
-    def _make(self, query: _Query, outcome: Miss | Stale) -> Flow[Made[RESPONSE_TYPE]]:
-        meter = Meter()
-        nodes = query.nodes
-        if nodes is None and self._in_two_steps:
-            nodes = yield from _metered(self._inner.retrieve(query.bundle), meter)
-        response = yield from _metered(self._making(query.bundle, nodes), meter)
-        report = fields(outcome)
-        draft = self._drafted(response, nodes)
-        evidence = self._evidence(response, nodes)
-        unfit = self._unfit(draft, evidence)
-        if draft is None or unfit:
-            self._front.event(unfit)
-            return Made(output=reported(response, report), answer=None)
-
-        def ended(chunks: list[str]) -> Flow[None]:
-            if all(isinstance(chunk, str) for chunk in chunks):
-                answer = self._answer(payloads.with_chunks(draft, chunks), meter)
-                yield from self._front.update(
-                    query.request, answer, outcome=outcome, evidence=evidence
-                )
-
-        teed = self._teed(response, meter, ended)
-        if teed is not None:
-            return Made(output=reported(teed, report), answer=None)
-        answer = self._answer(draft, meter)
-        return Made(output=reported(response, report), answer=answer, evidence=evidence)
-
-    def _drafted(
-        self, response: RESPONSE_TYPE, nodes: Sequence[NodeWithScore] | None
-    ) -> Payload | None:
-        try:
-            return payloads.draft(response, nodes, self._inner.output_cls)
-        except Exception as error:  # noqa: BLE001 - counted; the answer is given, but not stored
-            self._front.failed("draft", error)
-            return None
-
-    def _evidence(
-        self, response: RESPONSE_TYPE, nodes: Sequence[NodeWithScore] | None
-    ) -> tuple[Evidence, ...] | None:
-        """Return what an answer was made from; unknown where that was not seen, or media are in it.
-
-        An engine in one step tells it beside its answer. Without documents it tells of none, which
-        under ``"none"`` is no sign that something is missing.
-        """
-        told = nodes
-        if nodes is None:
-            without = self._validity.grounding == "none" and not response.source_nodes
-            told = None if without else response.source_nodes
-        try:
-            return None if told is None else self._requests.evidence(told)
-        except CanonicalError:
-            return None
-        except Exception as error:  # noqa: BLE001 - counted; the answer is given all the same
-            self._front.failed("evidence", error)
-            return None
-
-    def _unfit(self, draft: Payload | None, evidence: tuple[Evidence, ...] | None) -> str:
-        """Return the event for an answer that is not offered to the cache; empty for any other."""
-        if evidence is None and self._validity.needs_evidence:
-            return "adapter.evidence_unknown"  # no change could be told to concern it
-        return "adapter.not_storable" if draft is None else ""
-
-    def _answer(self, payload: Payload, meter: Meter) -> Answer:
-        text = payload.text or ""
-        return Answer(
-            text="" if self._inner.is_empty(text) else text,  # so that it is refused as empty
-            payload=payload.encode(),
-            format=payloads.FORMAT,
-            finish_reason=meter.finish_reason,
-            revision=meter.revision,
-            usage=meter.usage,
-            latency_s=meter.elapsed_s,
-        )
-
-    def _teed(
-        self, response: RESPONSE_TYPE, meter: Meter, ended: Callable[[list[str]], Flow[None]]
+    def _given(
+        self, query: Query, payload: payloads.Payload, report: CacheFields, along: Along
     ) -> RESPONSE_TYPE | None:
-        """Return a stream that tells when it was read to its end; ``None`` for what is no stream."""
-        if isinstance(response, StreamingResponse):
-            stream = tee(response.response_gen, meter, lambda told: self._front.run(ended(told)))
-            return dataclasses.replace(response, response_gen=stream)
-        if isinstance(response, AsyncStreamingResponse):
-            astream = atee(response.response_gen, meter, lambda told: self._front.arun(ended(told)))
-            return dataclasses.replace(response, response_gen=astream)
-        return None
+        try:
+            return self._response(query, payload, report, along)
+        except CodecError as error:
+            self._front.failed("undecodable", error)
+            return None
+
+    def _along(self, query: Query, ask: Ask, recheck: Recheck | None) -> Step[Along]:
+        replay = Replay(read=lambda answer: self._replayed(query, answer), keep=self._keep)
+        front, streaming, making = self._front, self._streaming, self._making
+
+        def make(_: Miss | Stale) -> Opened[Opening, str]:
+            fresh = readable(front.run(making.fresh(query)))
+            return Opened(self._opening(fresh), source(fresh))
+
+        async def amake(_: Miss | Stale) -> AsyncOpened[Opening, str]:
+            fresh = await front.arun(making.fresh(query))
+            return AsyncOpened(self._opening(fresh), asource(fresh))
+
+        def along() -> Along:
+            return Along(streaming.stream(ask, replay, make, recheck=recheck))
+
+        async def aalong() -> Along:
+            if self._inner.streams_plainly:  # then the caller reads the stream as a thread does
+                return await asyncio.to_thread(along)
+            return Along(await streaming.astream(ask, replay, amake, recheck=recheck))
+
+        return Step(sync=along, aio=aalong)
+
+    def _opening(self, fresh: Fresh) -> Opening:
+        if fresh.payload is None and fresh.unfit != NOT_STORABLE:  # that is counted at its end
+            self._front.event(fresh.unfit)
+        return Opening(fresh.payload, fresh)
+
+    def _replayed(self, query: Query, answer: Answer) -> Opened[Opening, str]:
+        payload = _decoded(answer)
+        self._response(query, payload, fields(Miss(reason=Reason.NOT_FOUND)))  # it can be read
+        return Opened(Opening(payload, None), iter(payload.chunks))
+
+    def _keep(self, opening: Opening, texts: Sequence[str]) -> Kept | None:
+        return None if opening.fresh is None else self._making.kept(opening.fresh, texts)
 
 
-def _metered(step: Step[Result], meter: Meter) -> Step[Result]:
-    return Step(sync=lambda: meter.call(step.sync), aio=lambda: meter.acall(step.aio))
+def _decoded(answer: Answer) -> payloads.Payload:
+    if answer.format != payloads.FORMAT:
+        raise CodecError(f"The stored answer has the format {answer.format!r}.")
+    try:
+        return payloads.decode(answer.payload)
+    except PayloadError as error:
+        raise CodecError(str(error)) from error
+
+
+def _going_on(response: RESPONSE_TYPE, along: Along) -> RESPONSE_TYPE:
+    """Return the response of who made it, as it goes on for all that read it."""
+    if not isinstance(response, STREAMS) or type(response) not in STREAMS:
+        return response
+    texts = along.texts()
+    if isinstance(texts, AsyncGenerator):
+        return AsyncStreamingResponse(texts, response.source_nodes, response.metadata)
+    if isinstance(response, AsyncStreamingResponse):  # the engine gave it to a thread
+        return response
+    return dataclasses.replace(response, response_gen=texts)
 
 
 def _is_from_same_nodes(report: CacheFields) -> bool:

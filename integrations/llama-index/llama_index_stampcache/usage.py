@@ -5,6 +5,7 @@ meters of the running context; a context variable keeps concurrent queries apart
 runs in a thread that was started by hand, nothing is seen and the tokens stay unknown.
 """
 
+import re
 import threading
 import time
 from collections.abc import Awaitable, Callable, Generator, Mapping
@@ -21,8 +22,12 @@ from llama_index.core.instrumentation.events.llm import (
     LLMCompletionEndEvent,
     LLMCompletionInProgressEvent,
 )
+from llama_index.core.instrumentation.events.span import (  # type: ignore[attr-defined]
+    SpanDropEvent,
+)
 
 from stampcache import Usage
+from stampcache.adapters import Step
 
 Result = TypeVar("Result")
 # How providers say that an answer is complete; so are calls of tools inside a made answer.
@@ -38,6 +43,8 @@ _PLACES: Mapping[str, tuple[tuple[str, ...], ...]] = {
     "reasoning_tokens": (("completion_tokens_details", "reasoning_tokens"),),
 }
 _REVISION = ("system_fingerprint",)
+_FAILED = re.compile(r"\.a?query-")
+"""Marks the span of an engine's query; a composed engine goes on without one that failed."""
 _FINISHES = (
     ("choices", "0", "finish_reason"),
     ("finish_reason",),
@@ -56,6 +63,7 @@ class Meter:
         self._finishes: list[str] = []
         self._revision = ""
         self._streamed = False
+        self._failed = False
         self._elapsed_s = 0.0
 
     @property
@@ -67,8 +75,11 @@ class Meter:
     def finish_reason(self) -> str:
         """The first reason that is not a plain end, since one call cut off spoils the answer.
 
-        A stream of chat completion chunks that ended without any reason was cut: ``"aborted"``.
+        A stream of chat completion chunks that ended without any reason was cut: ``"aborted"``. An
+        answer that was made without one of its parts, since the query for it failed, is an ``"error"``.
         """
+        if self._failed:
+            return "error"
         for reason in self._finishes:
             if reason not in _COMPLETE:
                 return reason
@@ -111,6 +122,10 @@ class Meter:
         """Note the finish reason of a raw stream chunk; chat completions give it in some chunk."""
         self._streamed = self._streamed or _at(raw, ("choices",)) is not None
         self.finished(raw)
+
+    def dropped(self, span_id: str) -> None:
+        """Note that something failed inside; what fails as a whole brings no answer at all."""
+        self._failed = self._failed or _FAILED.search(span_id) is not None
 
     def finished(self, raw: object) -> None:
         """Note the finish reason of a provider's raw response, if it has one."""
@@ -160,6 +175,14 @@ class UsageHandler(BaseEventHandler):
         elif isinstance(event, LLMChatInProgressEvent | LLMCompletionInProgressEvent):
             for meter in meters:
                 meter.streamed(event.response.raw)
+        elif isinstance(event, SpanDropEvent):
+            for meter in meters:
+                meter.dropped(event.span_id or "")
+
+
+def metered(step: Step[Result], meter: Meter) -> Step[Result]:
+    """Return a step that the meter measures."""
+    return Step(sync=lambda: meter.call(step.sync), aio=lambda: meter.acall(step.aio))
 
 
 def listen() -> None:

@@ -17,6 +17,7 @@ from stampcache.adapters.documents import (
 from stampcache.adapters.embedders import EmbedderSettings, Role
 from stampcache.adapters.fingerprint import callable_identity, value_identity
 from stampcache.adapters.front import Found, Front, Kept, Made, Read, Recheck, TooFew
+from stampcache.adapters.known import KnownSettings
 from stampcache.adapters.reporting import CacheFields, fields
 from stampcache.adapters.scoping import controls_in, kind_in, scope_in
 from stampcache.adapters.sources import SOURCE_NAMES, named_source
@@ -32,7 +33,7 @@ from stampcache.errors import CanonicalError
 from stampcache.explain import Explanation
 from stampcache.flows import Ask
 from stampcache.intake import Tenants
-from stampcache.scope import Surroundings, current_scope, surroundings
+from stampcache.scope import Surroundings, current_scope, said_before, surroundings
 from stampcache.streams import AsyncOpened, AsyncReader, Opened, Reader
 from stampcache.unkeyed import CALLING, holds_secret, shaping
 
@@ -57,6 +58,7 @@ __all__ = [
     "Found",
     "Front",
     "Grounding",
+    "KnownSettings",
     "Kept",
     "Made",
     "Opened",
@@ -85,6 +87,7 @@ __all__ = [
     "kind_in",
     "name_of",
     "named_source",
+    "said_before",
     "scope_in",
     "seen_stamp",
     "shaping",

@@ -15,6 +15,7 @@ CONTROL_NAMES = ("no_cache", "no_store", "ttl_s", "variety")
 KIND_NAME = "kind"
 OURS = "stampcache"
 """Under this name a place may hold a mapping of both: names of the scope, and of controls."""
+_SAYING = frozenset({*SCOPE_NAMES, OURS})
 
 
 def scope_in(*places: object) -> Scope | None:
@@ -31,6 +32,9 @@ def scope_in(*places: object) -> Scope | None:
     Raises:
         ScopeError: one of them is no text, or an empty tenant: nobody knows then who asks.
     """
+    places = tuple(place for place in places if _may_say(place))
+    if not places:  # nearly always
+        return None
     said = surroundings()
     around = Scope(tenant="") if said is None else said.scope
     given = _said(around, places, bare=True)
@@ -105,7 +109,15 @@ def kind_in(*places: object) -> str:
     return ""
 
 
+def _may_say(place: object) -> bool:
+    if type(place) is dict:
+        return not _SAYING.isdisjoint(place)
+    return place is not None
+
+
 def _ours(place: object) -> Mapping[str, object]:
+    if place is None:
+        return {}
     ours = place.get(OURS) if isinstance(place, Mapping) else getattr(place, OURS, None)
     return ours if isinstance(ours, Mapping) else {}
 

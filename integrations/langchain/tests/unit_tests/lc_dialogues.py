@@ -4,14 +4,19 @@ The uncached application is the oracle: a cached one must give the same, but for
 """
 
 import asyncio
+import copy
 import hashlib
 import json
 import re
-from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, Sequence
-from typing import Any
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import aclosing, closing
+from itertools import islice
+from random import Random
+from typing import Any, TypeVar
 
 from hypothesis import strategies as st
 from langchain_core.callbacks import BaseCallbackHandler
+from langchain_core.documents import Document
 from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import (
     AIMessage,
@@ -26,7 +31,7 @@ from langchain_core.output_parsers import PydanticOutputParser
 from langchain_core.outputs import ChatGeneration, ChatGenerationChunk, ChatResult
 from langchain_core.runnables import RunnableMap, RunnablePassthrough
 from langchain_core.utils.function_calling import convert_to_openai_tool
-from langchain_fakes import USAGE
+from langchain_fakes import USAGE, Shelf
 from msgspec import Struct
 from pydantic import BaseModel, PrivateAttr
 
@@ -121,9 +126,9 @@ class ScriptedChat(BaseChatModel):
         return self._told
 
     @property
-    def replied(self) -> int:
-        """How many replies came to their end."""
-        return len(self._replies)
+    def replied(self) -> list[str]:
+        """The digests of calls whose replies came to their end."""
+        return self._replies
 
     @property
     def _llm_type(self) -> str:
@@ -175,28 +180,22 @@ class ScriptedChat(BaseChatModel):
         for place, chunk in enumerate(self._chunks(reply)):
             if reply.kind == "breaks" and place == 2:
                 raise ConnectionError(f"the stream broke ({reply.digest})")
-            if run_manager:
-                run_manager.on_llm_new_token(chunk.text, chunk=chunk)
             yield chunk
-        self._replies.append(reply.digest)
+        if reply.kind != "nothing":  # LangChain takes that for a failure
+            self._replies.append(reply.digest)
 
     async def _astream(
         self, messages: list[BaseMessage], stop: Any = None, run_manager: Any = None, **options: Any
     ) -> AsyncIterator[ChatGenerationChunk]:
         for chunk in self._stream(messages, stop, None, **options):
-            if run_manager:
-                await run_manager.on_llm_new_token(chunk.text, chunk=chunk)
             yield chunk
 
     def _reply(self, messages: list[BaseMessage], options: dict[str, Any]) -> "Reply":
         own = {"model": self.model_name, "temperature": self.temperature}
-        asked = {**own, **options}
-        for name in ("stream", "stream_usage"):
-            asked.pop(name, None)
         heard = _without_tools(messages) if self.forgets else messages
-        digest = _digest([conversation(heard), asked])
+        digest = _digest([conversation(heard), {**own, **options}])
         self._told.append(digest)
-        return _scripted(messages, asked, digest)
+        return _scripted(messages, options, digest)
 
     def _whole(self, reply: "Reply") -> AIMessage:
         calls = [one for one in reply.calls if one["args"].startswith("{")]
@@ -279,7 +278,7 @@ def _scripted(messages: list[BaseMessage], asked: Mapping[str, Any], digest: str
     if asked.get("response_format"):
         return _as_json(kind, digest)
     if asked.get("tool_choice") and kind not in ("fail", "breaks", "nothing"):
-        return _calling(kind, digest, tools[:1])
+        return _calling(kind, digest, tools[-1:])
     if kind in ("call", "calls", "wrong", "mail", "ask") and not isinstance(messages[-1], ToolMessage):
         named = {"call": tools[:1], "mail": tools[-1:], "ask": tools[-2:-1]}.get(kind, tools[:2])
         if named:
@@ -361,11 +360,6 @@ def _pieces(reply: Reply) -> Iterator[AIMessageChunk]:
             yield AIMessageChunk(content=empty, tool_call_chunks=[part])  # type: ignore[list-item]
 
 
-def length_of(model: ScriptedChat, messages: list[BaseMessage]) -> int:
-    """Return how many chunks a reply has that was just streamed."""
-    raise NotImplementedError
-
-
 # -- what is seen of a run ------------------------------------------------------------------------------
 
 
@@ -398,11 +392,13 @@ class Recorder(BaseCallbackHandler):
         self._note(run_id, "model starts", given.get("name"), params, conversation(messages[0]))
 
     def on_llm_new_token(self, token: Any, *, run_id: Any, **given: Any) -> None:
-        self.tokens[run_id] = self.tokens.get(run_id, "") + str(token)
+        blocks = token if isinstance(token, list) else [{"text": token}]
+        said = "".join(one.get("text", "") for one in blocks)
+        self.tokens[run_id] = self.tokens.get(run_id, "") + said
 
     def on_llm_end(self, response: Any, *, run_id: Any, **given: Any) -> None:
         messages = [each.message for row in response.generations for each in row]
-        self.replies += messages
+        self.replies += copy.deepcopy(messages)  # the caller gets these very objects
         self._note(run_id, "model ends", bare(messages), self.tokens.get(run_id, ""))
 
     def on_llm_error(self, error: BaseException, *, run_id: Any, **given: Any) -> None:
@@ -414,9 +410,10 @@ class Recorder(BaseCallbackHandler):
     def on_tool_end(self, output: Any, *, run_id: Any, **given: Any) -> None:
         self._note(run_id, "tool ends")
 
-    def by_run(self) -> list[str]:
-        """Return the events of each run; those of runs at once have no common order."""
-        return sorted(json.dumps(run, sort_keys=True, default=repr) for run in self.runs.values())
+    def by_run(self, kind: str = "") -> list[str]:
+        """Return the events of each run of a kind; those of runs at once have no common order."""
+        runs = [run for run in self.runs.values() if run[0][0].startswith(kind)]
+        return sorted(json.dumps(run, sort_keys=True, default=repr) for run in runs)
 
     @property
     def reports(self) -> list[dict[str, Any]]:
@@ -431,9 +428,87 @@ class Recorder(BaseCallbackHandler):
         return sum(one["total_tokens"] for one in spent if one is not None)
 
 
-def run(coroutine: Any) -> Any:
-    """Run a coroutine in an event loop of its own."""
-    return asyncio.run(coroutine)
+class LendingShelf(Shelf):
+    """Gives copies of its documents, as a vector store does."""
+
+    def _get_relevant_documents(self, query: str, *, run_manager: Any) -> list[Document]:
+        return copy.deepcopy(super()._get_relevant_documents(query, run_manager=run_manager))
 
 
-words = st.sampled_from(["leave", "travel"])
+# -- programs -------------------------------------------------------------------------------------------
+
+Drawn = TypeVar("Drawn")
+
+
+def drawn(draw: Callable[[Random], Drawn], length: int) -> st.SearchStrategy[list[Drawn]]:
+    """Return lists of things drawn evenly; what fails shrinks to fewer of them.
+
+    Strategies of Hypothesis prefer what is short, small and alike: dialogues that never meet again.
+    """
+    seeds = st.lists(st.integers(0, 2**32 - 1), min_size=length, max_size=length)
+    return seeds.map(lambda given: [draw(Random(seed)) for seed in given if seed])
+
+
+# -- how an application is called -----------------------------------------------------------------------
+
+WAYS = ("invoke", "ainvoke", "stream", "astream", "left", "aleft", "batch", "abatch", "events")
+STREAMS = frozenset({"stream", "astream", "left", "aleft", "events"})
+LEFT = frozenset({"left", "aleft"})
+BATCHES = frozenset({"batch", "abatch"})
+
+
+def call(
+    asked: Any, way: str, inputs: Sequence[Any], config: Any, *, options: Any, got: list[Any], chunks: int
+) -> list[Any]:
+    """Call a Runnable; return what else is seen of the call than what the caller gets.
+
+    Args:
+        asked: what is called.
+        way: one of `WAYS`.
+        inputs: all of them are asked in a batch, else the first one.
+        config: of the call.
+        options: of the call.
+        got: what the caller gets is added here, also if the call fails then.
+        chunks: after how many of them a stream is left.
+    """
+    first = inputs[0]
+    several: Any = {"return_exceptions": True, **options}
+    match way:
+        case "invoke":
+            got.append(asked.invoke(first, config, **options))
+        case "ainvoke":
+            got.append(asyncio.run(asked.ainvoke(first, config, **options)))
+        case "batch":
+            got.extend(asked.batch(list(inputs), config, **several))
+        case "abatch":
+            got.extend(asyncio.run(asked.abatch(list(inputs), config, **several)))
+        case "stream":
+            got.extend(asked.stream(first, config, **options))
+        case "left":
+            with closing(asked.stream(first, config, **options)) as stream:
+                got.extend(islice(stream, chunks))
+        case "events":
+            return asyncio.run(_events(asked.astream_events(first, config, version="v2", **options), got))
+        case _:
+            limit = chunks if way == "aleft" else None
+            asyncio.run(_read(asked.astream(first, config, **options), got, limit))
+    return []
+
+
+async def _read(stream: Any, got: list[Any], limit: int | None) -> None:
+    async with aclosing(stream) as given:
+        async for chunk in given:
+            got.append(chunk)
+            if len(got) == limit:
+                return
+
+
+async def _events(stream: Any, got: list[Any]) -> list[Any]:
+    seen: list[Any] = []
+    async for event in stream:
+        if event["event"] == "on_chat_model_stream":
+            got.append(event["data"]["chunk"])
+        elif not event["event"].endswith("_stream"):
+            told = bare(event["data"].get("output")) if event["event"] == "on_chat_model_end" else None
+            seen.append([event["event"], event["name"], told])
+    return sorted(seen, key=repr)  # steps that run at once have no order

@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 from langchain_core.callbacks import UsageMetadataCallbackHandler
 from langchain_core.globals import set_llm_cache
+from langchain_core.language_models import BaseChatModel
 from langchain_core.rate_limiters import InMemoryRateLimiter
 from langchain_fakes import USAGE, CountingChat
 from lc_chat_fakes import AsyncStreamingChat, Seen, StreamingChat, cached, summed, was_hit
@@ -53,6 +54,17 @@ def test_tokens_are_told_for_a_hit_too(opened: Cache, way: str) -> None:
     made, found = Seen(), Seen()
     assert asyncio.run(read(made)) == asyncio.run(read(found)) == "This is a streamed answer"
     assert len(found.tokens) > 2
+
+
+@pytest.mark.filterwarnings("ignore:The method:langchain_core._api.LangChainBetaWarning")
+@pytest.mark.skipif(not hasattr(BaseChatModel, "stream_events"), reason="an older LangChain")
+def test_tokens_of_protocol_events_are_told_too(opened: Cache) -> None:
+    chat = cached(StreamingChat(), opened)
+    for _ in range(2):
+        seen = Seen()
+        stream = chat.stream_events("hello", config={"callbacks": [seen]}, version="v3")
+        assert stream.output.text == "".join(seen.tokens) == "This is a streamed answer"
+        assert (len(seen.starts), len(seen.ends)) == (1, 1)
 
 
 def test_usage_is_counted_once(opened: Cache) -> None:

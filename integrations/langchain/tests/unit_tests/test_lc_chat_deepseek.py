@@ -9,7 +9,7 @@ from langchain_core.callbacks import UsageMetadataCallbackHandler
 from langchain_core.messages import HumanMessage
 from langchain_deepseek import ChatDeepSeek
 from langchain_openai import ChatOpenAI
-from lc_chat_fakes import bare, cached, report, summed, was_hit
+from lc_chat_fakes import Seen, bare, cached, report, summed, was_hit
 
 from integrations.langchain.tests.scripted_openai import THOUGHT, Script, scripted_openai
 from stampcache import Cache
@@ -187,6 +187,18 @@ def test_a_stream_that_breaks_is_not_stored(opened: Cache, script: Script, way: 
         _streamed(chat, "hello there", way)
     script.reset_after = None
     assert not was_hit(_streamed(chat, "hello there", way))
+
+
+def test_a_model_that_always_streams_tells_the_tokens_of_a_hit(
+    opened: Cache, script: Script
+) -> None:
+    chat, seen = cached(deepseek(script, streaming=True), opened), Seen()
+    for hit in (False, True):
+        answer = chat.invoke("hello", config={"callbacks": [seen]})
+        assert (was_hit(answer), answer.text) == (hit, "You said: hello")
+    assert "".join(seen.tokens) == "You said: hello" * 2
+    assert script.calls[0]["stream"]
+    assert len(script.calls) == 1
 
 
 def test_a_server_that_fails_is_asked_again(opened: Cache, script: Script) -> None:

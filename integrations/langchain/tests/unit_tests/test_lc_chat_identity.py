@@ -286,6 +286,20 @@ def test_the_number_of_choices_may_stand_in_the_model(opened: Cache) -> None:
     assert inner.calls == 1
 
 
+def test_more_answers_than_are_known_to_be_asked_for_are_not_stored(opened: Cache) -> None:
+    class Several(StreamingChat):
+        def _generate(self, messages: Any, stop: Any = None, **options: Any) -> Any:
+            wanted = (options.pop("extra_body", None) or {}).get("n", 1)
+            return super()._generate(messages, stop, n=wanted, **options)
+
+    chat = cached(Several(), opened)
+    asked = {"extra_body": {"n": 2}}
+    for _ in range(2):
+        assert len(chat.generate([[HumanMessage("hello")]], **asked).generations[0]) == 2
+    assert not was_hit(chat.invoke("hello", model_kwargs={"n": 2}))
+    assert not was_hit(chat.invoke("hello", model_kwargs={"n": 3}))
+
+
 def test_several_choices_are_not_streamed_from_the_cache(opened: Cache) -> None:
     inner = StreamingChat()
     chat = cached(inner, opened)
@@ -319,6 +333,8 @@ def test_other_arguments_are_refused(opened: Cache) -> None:
         CachedChatModel(inner="gpt-4", cache=opened)  # type: ignore[arg-type]
     with pytest.raises(ConfigError, match="cache="):
         CachedChatModel(inner=CountingChat(), cache=True)  # type: ignore[arg-type]
+    with pytest.raises(ConfigError, match="already"):
+        cached(cached(CountingChat(), opened), opened)
     with pytest.raises(ConfigError, match="kind"):
         cached(CountingChat(), opened, kind="nonsense")
 

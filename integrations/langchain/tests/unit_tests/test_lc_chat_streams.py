@@ -125,6 +125,18 @@ def _invoked(given: dict[str, Any]) -> AIMessage:
     return CountingChat(**given).answering(lambda *_: AIMessage(TEXT)).invoke("hello")
 
 
+def test_empty_lists_among_texts_lose_none_of_them(opened: Cache) -> None:
+    class Mixed(StreamingChat):
+        def _stream(self, *args: Any, **options: Any) -> Any:
+            for content in ([], "one ", [], "two"):
+                yield ChatGenerationChunk(message=AIMessageChunk(content))
+
+    chat = cached(Mixed(), opened)
+    list(chat.stream("hello"))
+    found = summed(chat.stream("hello"))
+    assert (found.text, was_hit(found)) == ("one two", True)
+
+
 def test_a_message_that_cannot_be_streamed_stays_for_invoke(opened: Cache) -> None:
     class Odd(StreamingChat):
         def _generate(self, *args: Any, **options: Any) -> Any:

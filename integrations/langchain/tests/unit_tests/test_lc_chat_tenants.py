@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
+from langchain_core.callbacks import CallbackManager
 from langchain_core.messages import HumanMessage
 from langchain_core.runnables import RunnableLambda, RunnableParallel
 from langchain_fakes import CountingChat
@@ -121,6 +122,16 @@ def test_the_metadata_of_generate_says_it_too(strict_tenants: Cache) -> None:
     for hit in (False, True):
         made = chat.generate([[HumanMessage("hello")]], metadata={"tenant": "acme"})
         assert was_hit(made.generations[0][0].message) is hit
+
+
+@pytest.mark.parametrize("way", [_invoke, _stream])
+def test_the_metadata_of_a_manager_of_callbacks_says_it_too(
+    strict_tenants: Cache, way: Any
+) -> None:
+    chat = cached(StreamingChat(), strict_tenants)
+    for hit in (False, True):
+        manager = CallbackManager([], metadata={"tenant": "acme"})
+        assert was_hit(way(chat, {"callbacks": manager})) is hit
 
 
 def test_each_item_of_a_batch_has_its_own_tenant(strict_tenants: Cache) -> None:

@@ -104,15 +104,23 @@ def test_a_counter_that_a_model_keeps_is_no_parameter() -> None:
 
 class Counting(ChatOpenAI):
     calls: int = 0
+    tone: str = "plain"
 
 
 def test_a_counter_of_a_derived_model_is_no_parameter_either() -> None:
     model = Counting(model="m", api_key="sk-secret", use_responses_api=False)
-    before = read(model)
+    fingerprint = Fingerprint(version=None)
+    before = fingerprint.read(model, None)
     model.calls += 1
-    assert read(model) == before
+    assert fingerprint.read(model, None) == before
     model.use_responses_api = True
-    assert read(model) != before
+    assert fingerprint.read(model, None) != before
+
+
+def test_a1_a_field_that_a_derived_model_adds_is_a_parameter() -> None:
+    plain = Counting(model="m", api_key="sk-secret")
+    assert read(Counting(model="m", api_key="sk-secret", tone="kind")) != read(plain)
+    assert read(Counting(model="m", api_key="sk-other")) == read(plain)
 
 
 class Silent(CountingChat):

@@ -352,7 +352,8 @@ def test_ids_of_messages_and_calls_do_not_count() -> None:
 
 
 DIFFERENT = [
-    {"a": "bc"}, {"ab": "c"}, {"a": ["b", "c"]}, {"a": ["bc"]}, {"a": ("bc",)}, {"a": {"map": {}}},
+    {"a": "bc"}, {"ab": "c"}, {"a": ["b", "c"]}, {"a": ["bc"]}, {"a": ("bc",)}, {"a": {"tuple": ["bc"]}},
+    {"a": {"map": {}}},
     {"a": {}}, {"a": None}, {"a": "None"}, {"a": 1}, {"a": True}, {"a": "1"}, {"a": 1.5},
     {"a": Record(1)}, {"a": Model(number=1)}, {"a": {"number": 1}}, {"a": {1}}, {"a": b"1"},
     {"a": datetime.date(2026, 1, 1)}, {"a": datetime.datetime(2026, 1, 1)}, {"a": "2026-01-01"},

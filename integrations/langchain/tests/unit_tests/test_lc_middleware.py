@@ -404,6 +404,12 @@ def test_an_audience_of_the_context_counts_beside_a_scope(opened: Cache) -> None
         assert reported(agent.ask(context={"audience": "board"}))[0]
 
 
+def test_an_audience_counts_where_nobody_names_a_tenant(opened: Cache) -> None:
+    agent = Agent(opened, reply=answering, context_schema=dict, context_fields=[])
+    agent.ask(context={"audience": "board"})
+    assert not reported(agent.ask(context={"audience": "staff"}))[0]
+
+
 @pytest.mark.parametrize("context", [None, {"tenant": 7}], ids=["none", "no text"])
 def test_without_a_tenant_a_cache_that_requires_one_is_bypassed(context: Any) -> None:
     with stampcache.open_cache("memory://", tenants="required") as cache:

@@ -5,6 +5,7 @@ import datetime
 import decimal
 import threading
 import uuid
+import zoneinfo
 from collections import deque
 from typing import Any
 
@@ -96,7 +97,8 @@ class Text(str):
     [
         Same(), float("nan"), {1: "a"}, Text("x"), lambda: None, RemoveMessage(id="1"),
         [AIMessage("x", additional_kwargs={"raw": Same()})], {"deep": [(Same(),)]},
-        datetime.datetime(2026, 1, 2, fold=1), 1j, range(3),
+        datetime.datetime(2026, 1, 2, fold=1),
+        datetime.datetime(2026, 7, 2, tzinfo=zoneinfo.ZoneInfo("Europe/Berlin")), 1j, range(3),
     ],
     ids=lambda value: type(value).__name__,
 )  # fmt: skip

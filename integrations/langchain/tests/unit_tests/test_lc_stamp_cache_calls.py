@@ -214,19 +214,6 @@ async def test_e1_the_metadata_of_a_direct_call_tells_the_tenant() -> None:
         assert model.invoke("hi", a).response_metadata["cache"]["hit"]
 
 
-def test_e4_prompts_of_one_text_call_for_different_tenants_are_not_cached() -> None:
-    cache = StampCache("memory://")
-    model = CountingLLM(cache=cache)
-    a, b = ({"metadata": {"tenant": name}} for name in "ab")
-    for _ in range(2):
-        model.batch(["hi", "hi"], [a, b])
-    assert model.calls == 4
-    traced = [{"metadata": {"tenant": "a", "request": name}} for name in "xy"]
-    model.batch(["hi", "hi"], traced)
-    model.invoke("hi", a)
-    assert model.calls == 6  # each prompt of a batch is looked up before the first is made
-
-
 # -- H, K: what comes back -------------------------------------------------------------------------
 
 

@@ -15,7 +15,7 @@ from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
 from langchain_core.runnables import ensure_config
 from langchain_core.tools import tool
 from langchain_deepseek import ChatDeepSeek
-from langchain_fakes import CountingChat
+from langchain_fakes import CountingChat, CountingLLM
 from langchain_openai import OpenAI
 from langgraph.graph import START, MessagesState, StateGraph
 from openai_transport import Provider
@@ -132,6 +132,19 @@ def test_a_thread_started_by_hand_has_no_scope() -> None:
         thread.start()
         thread.join()
     assert cache.cache.stats(everything=True).entries == 0
+
+
+def test_prompts_of_one_text_call_for_different_tenants_are_not_cached() -> None:
+    cache = StampCache("memory://")
+    model = CountingLLM(cache=cache)
+    a, b = ({"metadata": {"tenant": name}} for name in "ab")
+    for _ in range(2):
+        model.batch(["hi", "hi"], [a, b])
+    assert model.calls == 4
+    traced = [{"metadata": {"tenant": "a", "request": name}} for name in "xy"]
+    model.batch(["hi", "hi"], traced)
+    model.invoke("hi", a)
+    assert model.calls == 6  # each prompt of a batch is looked up before the first is made
 
 
 # -- what no field tells ---------------------------------------------------------------------------

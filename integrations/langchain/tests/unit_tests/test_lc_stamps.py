@@ -194,7 +194,7 @@ def test_a2_a_prompt_model_or_given_stamp_that_changes_is_another_world(opened: 
 
 
 def stamps_of(app: App) -> Stamps:
-    core, requests = app.chain._serving.front.core, app.chain._serving._parts.requests
+    core, requests = app.chain._serving.front.core, app.chain._serving.parts.requests
     return core.intake.stamps_of(requests.settings(None, {}))
 
 
@@ -208,7 +208,7 @@ def test_what_no_user_names_is_seen(opened: Cache, shelf: Shelf) -> None:
     prompt = ChatPromptTemplate.from_template("{context} {input}")
     assert stamps_of(App(opened, shelf, answer=prompt | CountingChat())).prompt != seen.prompt
     plain = CachedChain(retriever=None, answer=str, cache=opened, grounding="none")
-    requests = plain._serving._parts.requests
+    requests = plain._serving.parts.requests
     assert requests.settings(None, {}).stamps == Stamps()
 
 

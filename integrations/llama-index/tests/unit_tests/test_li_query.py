@@ -15,6 +15,7 @@ from llama_index.core.query_engine import CitationQueryEngine, CustomQueryEngine
 from llama_index.core.tools import QueryEngineTool
 from pydantic import BaseModel
 
+import stampcache
 from llama_index_stampcache import CachedQueryEngine
 from stampcache import Cache, ConfigError, open_cache
 
@@ -240,7 +241,7 @@ def test_retrieval_and_synthesis_are_handed_on(
     assert nodes == inner.retrieve(bundle(QUESTION))
     made = engine.synthesize(bundle(QUESTION), nodes)
     assert str(made) == str(inner.query(QUESTION))
-    assert engine.inner is inner and cache.stats().requests == 0
+    assert engine.inner is inner
 
 
 async def test_async_retrieval_and_synthesis_are_handed_on(
@@ -317,3 +318,88 @@ def test_an_entry_outlives_the_process_that_made_it(
         with open_cache(url) as cache:
             engine = CachedQueryEngine(corpus.engine(llm), cache=cache)
             assert report(engine.query(QUESTION))["hit"] is bool(asked)
+
+
+async def test_a_question_is_answered_again_from_exactly_the_same_nodes(
+    cache: Cache, corpus: Corpus, llm: DigestLLM
+) -> None:
+    engine = CachedQueryEngine(corpus.engine(llm), cache=cache)
+    asked, nodes = bundle(QUESTION), engine.retrieve(bundle(QUESTION))
+    missed = engine.synthesize(asked, nodes)
+    for hit in (engine.synthesize(asked, nodes), await engine.asynthesize(asked, nodes)):
+        assert report(hit)["hit"] and str(hit) == str(missed)
+        assert hit.source_nodes == missed.source_nodes == nodes
+    for others in (nodes[:1], nodes[::-1], []):
+        assert not report(engine.synthesize(asked, others))["hit"]
+    assert not report(engine.synthesize(asked, nodes, nodes[:1]))["hit"]
+    again = engine.synthesize(asked, nodes, nodes[:1])
+    assert report(again)["hit"] and len(again.source_nodes) == 3
+
+
+@pytest.mark.parametrize("grounding", ["recheck", "version", "none"])
+def test_an_answer_from_chosen_nodes_is_none_to_the_question_alone(
+    grounding: Any, cache: Cache, corpus: Corpus, llm: DigestLLM
+) -> None:
+    engine = CachedQueryEngine(corpus.engine(llm), cache=cache, grounding=grounding, stamps=INDEX)
+    chosen = engine.retrieve(bundle("when is lunch"))
+    wrong = engine.synthesize(bundle(QUESTION), chosen)
+    answer = engine.query(QUESTION)
+    assert not report(answer)["hit"] and str(answer) != str(wrong)
+    assert report(engine.synthesize(bundle(QUESTION), chosen))["hit"]
+
+
+def test_chosen_nodes_go_stale_with_their_documents(
+    cache: Cache, corpus: Corpus, llm: DigestLLM
+) -> None:
+    engine = CachedQueryEngine(
+        corpus.engine(llm, top_k=1), cache=cache, grounding="version", corpus="c", stamps=INDEX
+    )
+    nodes = engine.retrieve(bundle(QUESTION))
+    engine.synthesize(bundle(QUESTION), nodes)
+    assert cache.invalidate(corpus="c", source="leave") == 1
+    assert not report(engine.synthesize(bundle(QUESTION), nodes))["hit"]
+
+
+def test_p3_one_query_may_be_told_otherwise(cache: Cache, corpus: Corpus, llm: DigestLLM) -> None:
+    engine = CachedQueryEngine(corpus.engine(llm), cache=cache)
+    with stampcache.scope(no_store=True):
+        engine.query(QUESTION)
+    assert not report(engine.query(QUESTION))["hit"]
+    with stampcache.scope(no_cache=True):
+        assert report(engine.query(QUESTION))["reason"] == "told not to look up"
+    assert report(engine.query(QUESTION))["hit"]
+
+
+@pytest.mark.parametrize("streams", [False, True])
+def test_f13_one_answer_may_live_shorter(
+    streams: bool, timed: Cache, clock: Any, corpus: Corpus, llm: DigestLLM
+) -> None:
+    engine = CachedQueryEngine(corpus.engine(llm, streaming=streams), cache=timed)
+    with stampcache.scope(ttl_s=60):
+        str(engine.query(QUESTION))
+    clock.advance(30)
+    response = engine.query(QUESTION)
+    assert report(response)["hit"] and str(response)
+    clock.advance(61)
+    assert report(engine.query(QUESTION))["reason"] == "expired"
+
+
+def test_p4_a_question_may_have_several_answers(
+    cache: Cache, corpus: Corpus, llm: DigestLLM
+) -> None:
+    made = iter(range(9))
+    llm._make = lambda _: f"answer {next(made)}"
+    engine = CachedQueryEngine(corpus.engine(llm), cache=cache)
+    with stampcache.scope(variety=3):
+        told = [str(engine.query(QUESTION)) for _ in range(6)]
+    assert told == [f"answer {at % 3}" for at in range(6)] and llm.calls == 3
+
+
+def test_two_indexes_of_one_name_do_not_disturb_each_other(cache: Cache, llm: DigestLLM) -> None:
+    corpora = [Corpus({"leave": f"annual leave is {number} days"}) for number in (30, 40)]
+    engines = [
+        CachedQueryEngine(each.engine(llm), cache=cache, name=name)
+        for name, each in zip("ab", corpora, strict=True)
+    ]
+    hits = [report(engine.query(QUESTION))["hit"] for _ in range(2) for engine in engines]
+    assert hits == [False, False, True, True]

@@ -105,15 +105,68 @@ def test_those_who_wait_for_a_hit_have_a_hit(cache: Cache, corpus: Corpus, llm: 
     assert cache.stats().exact_hits == THREADS
 
 
-async def test_streams_are_not_shared(cache: Cache, corpus: Corpus, llm: DigestLLM) -> None:
+async def test_i4_equal_streams_of_tasks_are_one_stream(
+    cache: Cache, corpus: Corpus, llm: DigestLLM
+) -> None:
     engine = CachedQueryEngine(corpus.engine(llm, streaming=True), cache=cache)
 
-    async def ask() -> str:
+    async def ask() -> Any:
         response: Any = await engine.aquery(QUESTION)
-        return "".join([chunk async for chunk in response.response_gen])
+        text = "".join([chunk async for chunk in response.response_gen])
+        return text, response
 
-    assert len(set(await asyncio.gather(*(ask() for _ in range(5))))) == 1
-    assert cache.stats().entries == 1
+    told = await asyncio.gather(*(ask() for _ in range(20)))
+    assert len({text for text, _ in told}) == 1 and llm.calls == 1
+    assert len({id(response.source_nodes) for _, response in told}) == 20
+    reasons = [response.metadata["cache"]["reason"] for _, response in told]
+    assert reasons.count("not found") == 1
+    assert reasons.count("shared with an equal request") == 19
+    assert cache.stats().entries == 1 and cache.stats().shared == 19
+
+
+def test_i4_equal_streams_of_threads_are_one_stream(
+    cache: Cache, corpus: Corpus, llm: DigestLLM
+) -> None:
+    engine = CachedQueryEngine(corpus.engine(llm, streaming=True), cache=cache)
+    first: Any = engine.query(QUESTION)
+    chunk = next(first.response_gen)  # it has begun, and goes on slowly
+
+    def read(_: int) -> str:
+        response: Any = engine.query(QUESTION)
+        return "".join(response.response_gen)
+
+    with ThreadPoolExecutor(THREADS) as pool:
+        told = set(pool.map(read, range(THREADS)))
+    assert told == {chunk + "".join(first.response_gen)}
+    assert llm.calls == 1 and cache.stats().entries == 1
+
+
+def test_a_reader_that_leaves_keeps_the_stream_for_the_others(
+    cache: Cache, corpus: Corpus, llm: DigestLLM
+) -> None:
+    engine = CachedQueryEngine(corpus.engine(llm, streaming=True), cache=cache)
+    first: Any = engine.query(QUESTION)
+    second: Any = engine.query(QUESTION)
+    next(first.response_gen)
+    first.response_gen.close()
+    text = "".join(second.response_gen)
+    third: Any = engine.query(QUESTION)
+    assert third.metadata["cache"]["hit"] and str(third) == text and llm.calls == 1
+
+
+async def test_a_failing_stream_fails_for_all_that_read_along(
+    cache: Cache, corpus: Corpus, llm: DigestLLM
+) -> None:
+    engine = CachedQueryEngine(corpus.engine(llm, streaming=True), cache=cache)
+    llm.fails(OSError("cut"), after_chunks=2)
+
+    async def ask() -> None:
+        response: Any = await engine.aquery(QUESTION)
+        with pytest.raises(OSError, match="cut"):
+            [chunk async for chunk in response.response_gen]
+
+    await asyncio.gather(*(ask() for _ in range(5)))
+    assert llm.calls == 1 and cache.stats().entries == 0
 
 
 async def test_sync_calls_on_a_running_loop_do_not_wait_for_its_tasks(

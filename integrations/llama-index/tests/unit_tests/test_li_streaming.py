@@ -4,7 +4,7 @@ import gc
 from typing import Any
 
 import pytest
-from llama_fakes import INDEX, Corpus, DigestLLM
+from llama_fakes import INDEX, Corpus, DigestLLM, semantic_cache
 from llama_index.core.base.response.schema import AsyncStreamingResponse, StreamingResponse
 
 import stampcache
@@ -180,3 +180,78 @@ def test_the_caller_cannot_change_what_a_stream_stores(
     response.source_nodes.clear()
     list(response.response_gen)
     assert len(ask(engine).source_nodes) == 2
+
+
+def test_a_replayed_stream_is_the_class_of_the_framework(
+    cache: Cache, corpus: Corpus, llm: DigestLLM, capsys: pytest.CaptureFixture[str]
+) -> None:
+    engine = streaming(corpus, llm, cache)
+    text = str(ask(engine))
+    assert ask(engine).get_response().response == text
+    ask(engine).print_response_stream()
+    assert capsys.readouterr().out.strip() == text
+    replayed = ask(engine)
+    assert [str(replayed), str(replayed)] == [text, text]  # as often as one likes
+    assert replayed.get_formatted_sources()
+
+
+async def test_a_replayed_async_stream_is_the_class_of_the_framework(
+    cache: Cache, corpus: Corpus, llm: DigestLLM, capsys: pytest.CaptureFixture[str]
+) -> None:
+    engine = streaming(corpus, llm, cache)
+    text = "".join([chunk async for chunk in (await aask(engine)).async_response_gen()])
+    replayed = await aask(engine)
+    assert "".join([chunk async for chunk in replayed.async_response_gen()]) == text
+    assert (await replayed.get_response()).response == text
+    await (await aask(engine)).print_response_stream()
+    assert capsys.readouterr().out.strip() == text
+    assert llm.calls == 1
+
+
+def test_empty_answers_of_streams_are_not_stored(cache: Cache, llm: DigestLLM) -> None:
+    engine = streaming(Corpus({}), llm, cache)
+    assert str(ask(engine)) == "Empty Response" and not hit(ask(engine))
+    assert cache.stats().entries == 0
+
+
+@pytest.mark.parametrize("grounding", ["recheck", "none"])
+def test_a_failure_of_the_making_is_the_callers(
+    grounding: Any, cache: Cache, corpus: Corpus, llm: DigestLLM
+) -> None:
+    engine = streaming(corpus, llm, cache, grounding=grounding, stamps=INDEX)
+    llm.fails(OSError("down"), after_chunks=0)
+    with pytest.raises(OSError, match="down"):
+        str(ask(engine))
+    llm.fails(None)
+    assert str(ask(engine)).startswith("answer ")
+
+
+def test_a_bypassed_stream_is_that_of_the_engine(corpus: Corpus, llm: DigestLLM) -> None:
+    with stampcache.open_cache("memory://", tenants="required") as cache:
+        engine = streaming(corpus, llm, cache)
+        for _ in range(2):
+            response = ask(engine)
+            assert str(response).startswith("answer ")
+            assert response.metadata["cache"]["reason"] == "no tenant in scope"  # type: ignore[index]
+
+
+def test_a_stream_of_a_paraphrase_has_the_evidence_of_its_entry(
+    corpus: Corpus, llm: DigestLLM
+) -> None:
+    with semantic_cache() as cache:
+        engine = streaming(corpus, llm, cache)
+        missed = ask(engine)
+        text = str(missed)
+        replayed = engine.query("tell me about annual leave")
+        assert isinstance(replayed, StreamingResponse) and str(replayed) == text
+        assert replayed.metadata["cache"]["level"] == "semantic"  # type: ignore[index]
+        assert replayed.source_nodes == missed.source_nodes
+
+
+def test_a_stale_answer_may_be_streamed(cache: Cache, corpus: Corpus, llm: DigestLLM) -> None:
+    engine = streaming(corpus, llm, cache, allow_stale=True)
+    text = str(ask(engine))
+    corpus.edit("leave", "annual leave is forty days")
+    stale = ask(engine)
+    assert str(stale) == text and llm.calls == 1
+    assert stale.metadata["cache"]["reason"] == "evidence changed"  # type: ignore[index]

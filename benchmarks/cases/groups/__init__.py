@@ -1,0 +1,1 @@
+"""The cases, by the letters of their groups."""

@@ -1,0 +1,1 @@
+"""The seams at which a cache stands, by name."""

@@ -1,0 +1,31 @@
+"""Each case of the suite at each seam of stampcache that it applies to, named by its number."""
+
+import pytest
+
+from benchmarks.cases.known import KNOWN
+from benchmarks.cases.rig import Case
+from benchmarks.cases.seams import SEAMS
+from benchmarks.cases.stamped import StampedRig
+from benchmarks.cases.suite import CASES
+
+
+def marks(number: str, seam: str) -> list[pytest.MarkDecorator]:
+    fault = KNOWN.get((number, seam))
+    return [] if fault is None else [pytest.mark.xfail(reason=fault, strict=True)]
+
+
+APPLICABLE = [
+    pytest.param(case, seam, id=f"{case.number}-{seam.name}", marks=marks(case.number, seam.name))
+    for case in CASES.values()
+    for seam in SEAMS
+    if case.lack(seam) is None
+]
+
+
+@pytest.mark.parametrize(("case", "seam"), APPLICABLE)
+def test_case(case: Case, seam: type[StampedRig]) -> None:
+    rig = seam()
+    try:
+        case.check(rig)
+    finally:
+        rig.close()
