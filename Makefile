@@ -15,7 +15,7 @@ BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
 PROJECTS := pyproject.toml integrations/langchain/pyproject.toml integrations/llama-index/pyproject.toml
 SOURCES := src integrations/langchain/langchain_stampcache integrations/llama-index/llama_index_stampcache
-BENCHES ?= latency thresholds validity differential
+BENCHES ?= latency thresholds validity differential cases conversations overhead
 PURE := */stampcache/canonical.py,*/stampcache/model.py,*/stampcache/request.py,*/stampcache/outcome.py,*/stampcache/identity.py,*/stampcache/signature.py,*/stampcache/decide.py,*/stampcache/guards/*.py,*/stampcache/flows/*.py,*/stampcache/effects.py,*/stampcache/refusals.py,*/stampcache/ttl.py,*/stampcache/eviction.py,*/stampcache/calibration.py,*/stampcache/unkeyed.py,*/stampcache/stores/selection.py
 export HF_HUB_OFFLINE := 1
 export TOKENIZERS_PARALLELISM := false
@@ -57,8 +57,8 @@ test: $(VENV)/.dev
 	$(BIN)/python -m pytest --cov --cov-report=
 	@$(BIN)/coverage report --include='$(PURE)' --fail-under=100 --skip-covered
 
-# Deprecations are those of the frameworks themselves, seen with newer dependencies than they knew.
-OLDEST := -W ignore::DeprecationWarning -p no:cacheprovider
+# Warnings are those of the frameworks themselves, seen with newer dependencies than they knew.
+OLDEST := -W ignore -p no:cacheprovider
 
 test-oldest: $(VENV)-oldest-langchain/.ready $(VENV)-oldest-llama-index/.ready
 	$(VENV)-oldest-langchain/bin/python -m pytest $(OLDEST) integrations/langchain/tests/unit_tests

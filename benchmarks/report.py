@@ -17,7 +17,10 @@ from rich.table import Table
 
 Row: TypeAlias = Mapping[str, object]
 
-_PACKAGES = ("stampcache", "numpy", "msgspec", "torch", "sentence-transformers", "redis")
+_PACKAGES = (
+    "stampcache", "numpy", "msgspec", "torch", "sentence-transformers", "redis", "langchain-core",
+    "langchain-community", "langgraph", "llama-index-core", "gptcache",
+)  # fmt: skip
 
 
 class Arguments(argparse.Namespace):

@@ -8,8 +8,8 @@ from collections.abc import AsyncIterator, Iterator
 import pytest
 
 import stampcache
-from stampcache import ConfigError, Scope, scope
-from stampcache.scope import current_scope
+from stampcache import ConfigError, Evidence, Scope, scope
+from stampcache.scope import current_scope, said_before, surroundings
 
 
 def test_outside_of_all_scopes_there_is_none() -> None:
@@ -169,3 +169,21 @@ def test_threads_share_one_scope_object() -> None:
 
 def test_the_name_is_the_class_and_not_the_module() -> None:
     assert stampcache.scope is scope
+
+
+def test_what_runs_later_sees_the_scope_of_then_and_nothing_of_now() -> None:
+    with scope(tenant="acme", question="q") as acme:
+        then = surroundings()
+    told = Evidence(text="of globex")
+    with scope(tenant="globex", evidence=[told], no_store=True):
+        now = surroundings()
+        with said_before(then) as entered:
+            assert entered == current_scope() == acme
+            assert surroundings() == then
+            with scope(audience="a"):
+                assert current_scope() == Scope("acme", "default", "a")
+        assert surroundings() == now
+        with said_before(None):
+            assert current_scope() == Scope(tenant="")
+        assert surroundings() == now
+    assert surroundings() is None

@@ -1,1 +1,1 @@
-"""What a cache costs an application besides the framework's own work (``python -m benchmarks.overhead``)."""
+"""What a cache costs an application beside the framework (``python -m benchmarks.overhead``)."""

@@ -3,10 +3,11 @@
     python -m benchmarks.overhead [--quick] [--json FILE]
 
 The model is a stand-in that answers at once, so that what is left is the framework and the cache. Each
-row compares two applications call by call, in turn: the one without a cache and the one with it. ``alone``
-is the median of the first; ``miss`` and ``hit`` are medians of the differences to it, so they are what the
-cache adds (below zero: a hit saves work of the framework, too). Under ``recheck`` the retriever is asked
-on every call by both. Microseconds; the last rows tell how many of many calls at once went wrong.
+row compares two applications call by call, in turn: the one without a cache and the one with it.
+``alone`` is the median of the first; ``miss`` and ``hit`` are medians of the differences to it, so they
+are what the cache adds (below zero: a hit saves work of the framework, too). Under ``recheck`` the
+retriever is asked on every call by both. Beside the agent stands one with a middleware that does nothing.
+Microseconds; the last rows tell how many of many calls at once went wrong.
 """
 
 import asyncio

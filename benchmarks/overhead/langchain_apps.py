@@ -118,7 +118,7 @@ def chain(grounding: str) -> Callable[[], Pair]:
 
     def make() -> Pair:
         cache, (plain, inner) = open_cache("memory://"), _models()
-        retriever = RunnableLambda(lambda inputs: list(DOCUMENTS))
+        retriever: Any = RunnableLambda(lambda _: list(DOCUMENTS))
         alone = RunnablePassthrough.assign(context=retriever).assign(
             answer=PROMPT | plain | StrOutputParser()
         )

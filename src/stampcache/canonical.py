@@ -70,6 +70,8 @@ def _plain(raw: object, where: str, around: tuple[int, ...]) -> object:
         raise CanonicalError(
             f"{where} contains itself or is nested deeper than {MAX_DEPTH} levels; flatten it."
         )
+    if type(raw) is dict:  # the same as below, which takes longer to find out
+        return _plain_mapping(raw, where, (*around, id(raw)))
     match raw:
         case None | bool() | str():
             return str.__str__(raw) if isinstance(raw, str) else raw  # an Enum's own str() lies
@@ -98,7 +100,8 @@ def _plain_mapping(
             raise CanonicalError(
                 f"{where} has the key {name!r}, which is no string; use string keys."
             )
-        plain[name] = _plain(item, f"{where}.{name}", inside)
+        is_text = type(item) is str and len(inside) <= MAX_DEPTH
+        plain[name] = item if is_text else _plain(item, f"{where}.{name}", inside)
     return plain
 
 

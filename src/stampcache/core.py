@@ -136,7 +136,7 @@ class Core:
         """Return the sequence of the last change; ``None`` where the store cannot say."""
         try:
             return (yield from Fence())
-        except Exception as error:
+        except StoreError as error:
             if self.strict:
                 raise
             yield from Note("sequence", error)
@@ -146,7 +146,7 @@ class Core:
         """Tell whether a change came after a fence that may touch what is made of this request."""
         try:
             return bool((yield from Fenced(self.intake.anything(ask), fence)))
-        except Exception as error:
+        except StoreError as error:
             if self.strict:
                 raise
             yield from Note("sequence", error)

@@ -47,18 +47,22 @@ def is_secret_header(name: str) -> bool:
     return _SECRET_HEADER.search(name) is not None
 
 
+@functools.lru_cache(maxsize=_NAMES_KEPT)
+def _names_headers(name: str) -> bool:
+    return name.casefold().endswith(("header", "headers"))
+
+
 def holds_secret(name: str, value: object) -> bool:
     """Tell whether this named value is a secret.
 
     A number is none, whatever its name, nor is a mapping: the schema of a property, for example. A
     text may be the value of a single header.
     """
-    if isinstance(value, int | float | Mapping):
-        return False
     if is_secret(name):
-        return True
-    lone_header = isinstance(value, str | bytes) and name.casefold().endswith(("header", "headers"))
-    return lone_header and is_secret_header(name.rpartition("_")[0].replace("_", "-"))
+        return not isinstance(value, int | float | Mapping)
+    if not _names_headers(name) or not isinstance(value, str | bytes):  # nearly always
+        return False
+    return is_secret_header(name.rpartition("_")[0].replace("_", "-"))
 
 
 def shaping(name: str, value: object) -> object:
@@ -67,7 +71,7 @@ def shaping(name: str, value: object) -> object:
     They come as a mapping or as pairs. Names are taken in one case and order; the values of names that
     differ in case only are all kept.
     """
-    if not name.casefold().endswith("headers"):
+    if not _names_headers(name) or not name.casefold().endswith("headers"):
         return value
     pairs = _pairs(value)
     if pairs is None:

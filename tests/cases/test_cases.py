@@ -1,5 +1,7 @@
 """Each case of the suite at each seam of stampcache that it applies to, named by its number."""
 
+import asyncio
+
 import pytest
 
 from benchmarks.cases.known import KNOWN
@@ -7,6 +9,12 @@ from benchmarks.cases.rig import Case
 from benchmarks.cases.seams import SEAMS
 from benchmarks.cases.stamped import StampedRig
 from benchmarks.cases.suite import CASES
+
+
+@pytest.fixture(autouse=True)
+def no_loop_at_hand() -> None:
+    """Without this, LlamaIndex makes a loop for the main thread at its first use, and never closes it."""
+    asyncio.set_event_loop(None)
 
 
 def marks(number: str, seam: str) -> list[pytest.MarkDecorator]:

@@ -10,7 +10,7 @@ from benchmarks.cases import matrix
 from benchmarks.cases.known import KNOWN
 from benchmarks.cases.rig import Case, Rig
 from benchmarks.cases.rigs.peers import PEERS, MemoryRig
-from benchmarks.cases.running import run
+from benchmarks.cases.running import Result, run
 from benchmarks.cases.seams import SEAMS
 from benchmarks.cases.suite import CASES
 from benchmarks.cases.words import Verdict
@@ -64,6 +64,14 @@ def test_reasons_are_sentences() -> None:
         assert all(lack.why and lack.why[-1] not in ".!" for lack in seam.lacks.values())
 
 
+def test_a_run_tells_whether_ours_does_otherwise_than_the_matrix() -> None:
+    held, failed = Result(Verdict.HOLDS), Result(Verdict.FAILS, "it is wrong")
+    ran = {"O7": {"Cache": held, "another": failed}}
+    assert not program.differs(ran, ["Cache"])
+    assert program.differs({"O7": {"Cache": failed}}, ["Cache"])
+    assert [row["another"] for row in program.rows(ran)] == ["FAIL: it is wrong"]
+
+
 # -- the program -----------------------------------------------------------------------------------
 
 
@@ -71,12 +79,9 @@ def test_unknown_caches_are_refused_in_a_sentence(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("sys.argv", ["cases", "--against", "InMemoryCache,NoSuchCache"])
-    with pytest.raises(SystemExit) as left:
-        program.main()
-    assert left.value.code == 2
-    assert "There is no cache named NoSuchCache here; known are InMemoryCache" in (
-        capsys.readouterr().err
-    )
+    assert program.main() == 2
+    [sentence] = capsys.readouterr().err.splitlines()
+    assert sentence.startswith("There is no cache named NoSuchCache here; known are InMemoryCache")
 
 
 def test_a_cache_whose_package_is_absent_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -13,48 +13,92 @@ from pathlib import Path
 
 from benchmarks.cases.groups.equal import PARAPHRASE
 from benchmarks.cases.meaning import WatchedEmbedder
-from benchmarks.cases.rig import Rig, Suite, other
+from benchmarks.cases.rig import App, Rig, Suite, other
 from benchmarks.cases.words import QUESTION, Ability, Call
 from stampcache import Request, Scope, open_cache
-from stampcache.model import Vector
+from stampcache.model import Entry, Vector
+from stampcache.ports import Receipt
+from stampcache.stores.sqlite import SqliteStore
 
 SUITE = Suite()
 TOO_LONG_S = 10.0
 
 
-class PatientEmbedder(WatchedEmbedder):
-    """Goes on once the event loop has done something else; ``stuck`` where it could not."""
+class Free:
+    """Waits until an event loop has done something else; ``stuck`` where it could not."""
 
     def __init__(self) -> None:
-        super().__init__()
         self.loop: asyncio.AbstractEventLoop | None = None
+        self.waits = 0
         self.stuck = False
+
+    def wait(self) -> None:
+        """Return once the loop has gone on."""
+        if self.loop is None:
+            return
+        went_on = threading.Event()
+        self.loop.call_soon_threadsafe(went_on.set)
+        self.waits += 1
+        self.stuck = self.stuck or not went_on.wait(TOO_LONG_S)
+
+
+class PatientEmbedder(WatchedEmbedder):
+    """Embeds once the loop has gone on."""
+
+    def __init__(self, free: Free) -> None:
+        super().__init__()
+        self._free = free
 
     def embed(self, texts: Sequence[str]) -> Vector:
         """Embed, while the loop must be free."""
-        if self.loop is not None:
-            went_on = threading.Event()
-            self.loop.call_soon_threadsafe(went_on.set)
-            self.stuck = self.stuck or not went_on.wait(TOO_LONG_S)
+        self._free.wait()
         return super().embed(texts)
+
+
+class PatientStore(SqliteStore):
+    """Reads and writes once the loop has gone on."""
+
+    def __init__(self, path: Path, free: Free) -> None:
+        super().__init__(path)
+        self._free = free
+
+    def fetch(self, partition: str, key: str) -> Entry | None:
+        """Read, while the loop must be free."""
+        self._free.wait()
+        return super().fetch(partition, key)
+
+    def put(self, entry: Entry, vector: Vector | None, fence: int) -> Receipt:
+        """Write, while the loop must be free."""
+        self._free.wait()
+        return super().put(entry, vector, fence)
+
+
+async def _ask_while(free: Free, app: App, *calls: Call) -> None:
+    free.loop = asyncio.get_running_loop()
+    for call in calls:
+        await app.aask(call)
+    free.loop = None
 
 
 @SUITE.case("J1/J6/J7", "nothing blocks the event loop", Ability.MEANING)
 def the_loop_goes_on(rig: Rig) -> None:
     """While a question is embedded, other tasks run; whether it is a miss, an update or a hit."""
-    embedder = PatientEmbedder()
-    with other(rig, embedder=embedder) as patient:
-        app = patient.app()
+    free = Free()
+    with other(rig, embedder=PatientEmbedder(free)) as patient:
+        calls = (Call(), Call(question=PARAPHRASE), Call(question="Something else?"))
+        asyncio.run(_ask_while(free, patient.app(), *calls))
+    assert free.waits > 1 and not free.stuck
 
-        async def ask() -> None:
-            embedder.loop = asyncio.get_running_loop()
-            await app.aask(Call())
-            await app.aask(Call(question=PARAPHRASE))
-            await app.aask(Call(question="Something else?"))
 
-        asyncio.run(ask())
-        embedder.loop = None
-        assert embedder.batches > 1 and not embedder.stuck
+@SUITE.case("J1/J6/J7 (store)", "no store blocks the event loop", Ability.STAMPED)
+def the_loop_goes_on_beside_a_store(rig: Rig) -> None:
+    """While a file is read and written, other tasks run."""
+    free = Free()
+    with tempfile.TemporaryDirectory() as folder:
+        store = PatientStore(Path(folder) / "cache.db", free)
+        with other(rig, store=store) as patient:
+            asyncio.run(_ask_while(free, patient.app(), Call(), Call(), Call(question="Else?")))
+    assert free.waits > 1 and not free.stuck
 
 
 @SUITE.case("J3/J4", "many may write one key")
@@ -126,7 +170,7 @@ def one_embedding(rig: Rig) -> None:
     assert rig.embedder.texts == [QUESTION, PARAPHRASE]
 
 
-@SUITE.case("J13", "nothing grows with threads or loops", Ability.STAMPED)
+@SUITE.case("J13", "nothing grows with threads or loops")
 def threads_and_loops(rig: Rig) -> None:
     """A loop or a thread that is over is forgotten."""
     app = rig.app()

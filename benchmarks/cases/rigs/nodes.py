@@ -102,7 +102,9 @@ class NodeRig(StampedRig):
 
     def __init__(self, **options: Any) -> None:
         super().__init__(**options)
-        self._nodes = StampNodeCache(self._cache, corpus=CORPUS, stamps=Stamps(index="built-1"))
+        self._nodes = StampNodeCache(
+            self._cache, version="1", corpus=CORPUS, stamps=Stamps(index="built-1")
+        )
 
     def app(self, model: Model = Model()) -> NodeApp:  # noqa: B008 - frozen
         """See `Rig.app`."""

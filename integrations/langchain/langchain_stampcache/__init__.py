@@ -8,6 +8,7 @@ from langchain_stampcache.cached_retriever import CachedRetriever
 from langchain_stampcache.chain import CachedChain
 from langchain_stampcache.chat_model import CachedChatModel
 from langchain_stampcache.embeddings import CachedEmbeddings
+from langchain_stampcache.finding import InPrompt
 
 if TYPE_CHECKING:
     from langchain_stampcache.middleware import StampCacheMiddleware
@@ -21,6 +22,7 @@ __all__ = [
     "CachedChatModel",
     "CachedEmbeddings",
     "CachedRetriever",
+    "InPrompt",
     "StampCache",
     "StampCacheMiddleware",
     "StampNodeCache",

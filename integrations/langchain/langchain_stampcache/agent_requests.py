@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from langchain.agents.middleware import ModelRequest
+from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import HumanMessage
 from langchain_core.retrievers import BaseRetriever
 from langchain_core.runnables import RunnableConfig
@@ -19,6 +20,7 @@ from pydantic import BaseModel
 
 from langchain_stampcache import prompt as prompts
 from langchain_stampcache.agent_schemas import described_format
+from langchain_stampcache.config import RUN_NAMES
 from langchain_stampcache.fingerprint import Fingerprint, Running
 from langchain_stampcache.lifetimes import within
 from langchain_stampcache.retriever_settings import RetrieverSettings
@@ -42,10 +44,6 @@ _COUNTS = frozenset({
     "run_model_call_count", "run_tool_call_count", "thread_model_call_count",
     "thread_tool_call_count",
 })  # fmt: skip
-_NOT_CONFIGURED = frozenset({
-    "checkpoint_id", "checkpoint_map", "checkpoint_ns", "langgraph_request_id", "run_id",
-    "thread_id", "thread_ts",
-})  # fmt: skip
 
 
 class Declared(Struct, frozen=True, kw_only=True):
@@ -68,6 +66,7 @@ class AgentRequests:
     def __init__(self, declared: Declared) -> None:
         self._declared = declared
         self._parts = _Parts(version=declared.validity.version)
+        self._told = _Parts(version=None)  # a version stands for no part of a single run
         self._known = KnownSettings()
         Controls(ttl_s=declared.ttl_s)  # refuses what is no time
 
@@ -105,14 +104,17 @@ class AgentRequests:
         Raises:
             CanonicalError: a field of it has no canonical form.
         """
-        kept = {
-            name: value
-            for name, value in state.items()
-            if name not in _NOT_STATE | _COUNTS
-            and value is not None
-            and _is_named(name, self._declared.state_fields)
-        }
-        return self._parts.read(Agent(state=kept), config).described
+        return self._told.read(Agent(state=self._shaping_state(state)), config).described
+
+    def _shaping_state(self, state: Mapping[str, Any]) -> dict[str, object]:
+        named = self._declared.state_fields
+        return {name: value for name, value in _kept_state(state).items() if _is_named(name, named)}
+
+    def besides(self, state: Mapping[str, Any]) -> Mapping[str, object]:
+        """Return the other fields of an agent's state, which shape no answer, but may be changed."""
+        named = self._declared.state_fields
+        kept = _kept_state(state).items()
+        return {name: value for name, value in kept if not _is_named(name, named)}
 
     def running(self, asked: ModelRequest[Any], config: RunnableConfig) -> Running:
         """Return what a call of the model runs with: model, tools, prompt, format, context.
@@ -121,6 +123,11 @@ class AgentRequests:
             CanonicalError: a part of it has no identity.
         """
         system = [asked.system_message] if asked.system_message is not None else []
+        told = Agent(
+            model_settings=asked.model_settings,
+            context=self._context(asked.runtime.context),
+            configurable=self._configurable(config),
+        )
         return self._parts.read(
             Agent(
                 model=asked.model,
@@ -128,15 +135,38 @@ class AgentRequests:
                 system=list(prompts.of_messages(system).messages),
                 response_format=described_format(asked.response_format),
                 tool_choice=asked.tool_choice,
-                model_settings=asked.model_settings,
                 name=(config.get("metadata") or {}).get("lc_agent_name"),
-                context=self._context(asked.runtime.context),
-                configurable=self._configurable(config),
+                told=self._told.read(told, config).described,
             ),
             config,
         )
 
     def _settings(self, asked: ModelRequest[Any], config: RunnableConfig) -> Settings:
+        return self._known.of_state(
+            type(asked.model),
+            self._seen(asked, config),
+            lambda: self._read(asked, config),
+        )
+
+    def _seen(self, asked: ModelRequest[Any], config: RunnableConfig) -> list[object]:
+        """Return the values from which `_read` describes an agent; where they are plain, all of them."""
+        model, system = asked.model, asked.system_message
+        is_model = isinstance(model, BaseChatModel)
+        return [
+            self._parts.state_of(model) if is_model else model,
+            asked.tools,
+            [] if system is None else list(prompts.of_messages([system]).messages),
+            asked.response_format,
+            asked.tool_choice,
+            asked.model_settings,
+            (config.get("metadata") or {}).get("lc_agent_name"),
+            self._context(asked.runtime.context),
+            self._configurable(config),
+            self._shaping_state(asked.state),
+        ]
+
+    def _read(self, asked: ModelRequest[Any], config: RunnableConfig) -> Settings:
+        """Return the settings of an agent that was not seen like this before."""
         validity = self._declared.validity
         running = self.running(asked, config)
         params = {
@@ -169,7 +199,7 @@ class AgentRequests:
         kept = {
             name: value
             for name, value in given.items()
-            if not name.startswith("__") and name not in _NOT_CONFIGURED
+            if not name.startswith("__") and name not in RUN_NAMES
         }
         return self._shaping(kept)
 
@@ -189,7 +219,7 @@ class AgentRequests:
     def _refuse_live(self, tools: Sequence[object]) -> None:
         """Refuse tools that the provider runs itself, of whose use the agent is told nothing."""
         for tool in tools:
-            if isinstance(tool, Mapping) and "function" not in tool and tool.get("type"):
+            if _is_live(tool):
                 name = _tool_name(tool)
                 if name not in self._declared.cacheable_tools:
                     raise CanonicalError(
@@ -215,6 +245,8 @@ class _Parts(Fingerprint):
         values = dict(super().values_of(node))
         if isinstance(node, BaseTool):  # without what the framework injects, which has no schema
             values["args_schema"] = node.tool_call_schema
+            given = node.args_schema
+            values["checks"] = self.class_of(given) if isinstance(given, type) else None
         return values
 
     def function(self, item: object, resolve: Any) -> object:
@@ -224,9 +256,16 @@ class _Parts(Fingerprint):
         return super().function(item, resolve)
 
 
+def _is_live(tool: object) -> bool:
+    """Tell whether the provider runs a tool: ``{"type": "web_search"}``, ``{"google_search": {}}``."""
+    if not isinstance(tool, Mapping) or "function" in tool:
+        return False
+    return bool(tool.get("type")) or not (tool.get("name") or tool.get("title"))
+
+
 def _tool_name(tool: object) -> str:
     if isinstance(tool, Mapping):
-        return str(tool.get("name") or tool.get("type"))
+        return str(tool.get("name") or tool.get("type") or next(iter(tool), ""))
     return str(getattr(tool, "name", type(tool).__name__))
 
 
@@ -249,6 +288,14 @@ def _question(asked: ModelRequest[Any]) -> dict[str, Any]:
 
 def _places(asked: ModelRequest[Any], config: RunnableConfig) -> tuple[object, ...]:
     return (asked.runtime.context, config.get("metadata"), config.get("configurable"))
+
+
+def _kept_state(state: Mapping[str, Any]) -> dict[str, object]:
+    """Return what an agent's state keeps besides the messages, and how often something was called."""
+    ignored = _NOT_STATE | _COUNTS
+    return {
+        name: value for name, value in state.items() if name not in ignored and value is not None
+    }
 
 
 def _is_named(name: str, fields: frozenset[str] | None) -> bool:

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from langchain.agents.middleware import ModelResponse
-from langchain_core.messages import AIMessage, BaseMessage, ToolMessage
+from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, ToolMessage
 from langchain_core.outputs import ChatGeneration
 from msgspec import Struct
 
@@ -43,6 +43,7 @@ class Unkept(enum.Enum):
     TOOL_FAILED = "tool_failed"
     STATE_CHANGED = "state_changed"
     AGENT_CHANGED = "agent_changed"
+    ASKED_AGAIN = "asked_again"
 
 
 class Said(Struct, frozen=True):
@@ -58,10 +59,22 @@ class Said(Struct, frozen=True):
 
 
 class Begun(Struct, frozen=True):
-    """What an agent was when a run began: what it runs with, and its state besides the messages."""
+    """What an agent was when a run began: what it runs with, and its state besides the messages.
+
+    ``besides`` are the fields of the state that shape no answer, by name.
+    """
 
     agent: object
     state: object
+    besides: Mapping[str, object]
+
+
+class Ended(Struct, frozen=True):
+    """The state of an agent at the end of a run: whole, and in the two parts of `Begun`."""
+
+    whole: Mapping[str, Any]
+    state: object
+    besides: Mapping[str, object]
 
 
 class _Call(Struct, frozen=True):
@@ -88,14 +101,21 @@ class Run:
         self._specs = specs
         self._at = time.perf_counter()
         self._changed = False
+        self._asked_again = False
         self._usages: list[Usage] = []
         self._finishes: list[str] = []
         self._calls: list[_Call] = []
         self._final: Said | None = None
 
-    def goes_on(self, agent: object) -> None:
-        """Note what a further call of the model runs with: another model may answer in its place."""
+    def goes_on(self, agent: object, messages: Sequence[BaseMessage]) -> None:
+        """Note a further call of the model: what it runs with, and to what it replies.
+
+        Another model may answer in its place; and to what a middleware asks after the first answer, a
+        hit would be no reply.
+        """
         self._changed = self._changed or self._begun is None or agent != self._begun.agent
+        last = messages[-1] if messages else None
+        self._asked_again = self._asked_again or isinstance(last, HumanMessage)
 
     def saw(self, response: ModelResponse[Any]) -> None:
         """Note what the model replied; the last reply may be the answer."""
@@ -112,24 +132,26 @@ class Run:
             _Call(str(call["id"]), call["name"]) for each in replies for call in each.tool_calls
         ]
 
-    def unkept(
-        self, state: Mapping[str, Any], now: object, cacheable: frozenset[str]
-    ) -> Unkept | None:
+    def unkept(self, ended: Ended, cacheable: frozenset[str]) -> Unkept | None:
         """Say why the answer with which the agent ended is not stored, or ``None``.
 
         Args:
-            state: of the agent at its end.
-            now: what of the state shapes answers, at the end.
+            ended: its state then.
             cacheable: the tools whose use is no obstacle.
         """
         if self._final is None:
             return Unkept.UNFINISHED
-        messages = state["messages"]
+        messages = ended.whole["messages"]
         if not _same(messages[-len(self._final.messages) :], self._final.messages):
             return Unkept.REWRITTEN
+        if self._asked_again:
+            return Unkept.ASKED_AGAIN
         if self._changed:
             return Unkept.AGENT_CHANGED
-        if self._begun is None or now != self._begun.state:
+        begun = self._begun
+        if begun is None or ended.state != begun.state:
+            return Unkept.STATE_CHANGED
+        if ended.besides != begun.besides:  # a hit would not change them
             return Unkept.STATE_CHANGED
         return self._of_tools(messages, cacheable | {spec.name for spec in self._specs})
 

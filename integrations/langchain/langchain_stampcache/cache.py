@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from langchain_stampcache import prompt as prompts
 from langchain_stampcache.answers import answer_of, copied, mark_made
 from langchain_stampcache.caller import Caller, caller_of
-from langchain_stampcache.calling import config_of, model_call
+from langchain_stampcache.calling import config_of, model_call, takes_text
 from langchain_stampcache.calls import Call, Calls
 from langchain_stampcache.finding import SEPARATOR, Extractor, Finder, Variables
 from langchain_stampcache.llm_string import LlmSettings
@@ -200,7 +200,7 @@ class StampCache(BaseCache):
             if caller.problem is not None:
                 raise caller.problem
             model = self._models.of(llm_string, running)
-            asked = prompts.read(prompt)
+            asked = prompt if takes_text(running) else prompts.read(prompt)
             return self._calls.of(asked, model.settings, caller, wanted=model.wanted)
         except CanonicalError as error:
             return Miss(reason=Reason.UNCACHEABLE, detail=str(error))
@@ -247,10 +247,8 @@ class StampCache(BaseCache):
         finally:
             mark_made(made, fields(asked.outcome))
 
-    def _update_alone(
-        self, prompt: str, llm_string: str, made: Sequence[Generation]
-    ) -> Flow[None]:
-        """Store what was made where nothing is known of its lookup: as of the earliest it may have been."""
+    def _update_alone(self, prompt: str, llm_string: str, made: Sequence[Generation]) -> Flow[None]:
+        """Store what was made where its lookup is not known: as of the earliest it may have been."""
         call = self._call(prompt, llm_string)
         if isinstance(call, Miss):
             return

@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 from langchain_core.callbacks import (
@@ -28,6 +29,7 @@ from stampcache import (
     Evidence,
     Manifest,
     Request,
+    Scope,
     Seam,
     Settings,
     Stamps,
@@ -56,15 +58,17 @@ EVENT = "stampcache"
 _CONFIG = (
     "stampcache_config"  # the call option in which the config travels to where documents are made
 )
+_NO_OPTIONS: Mapping[str, Any] = MappingProxyType({})
 
 
 class CachedRetriever(BaseRetriever):
     """Stands where the inner retriever stood; what was found before and still holds comes from the cache.
 
-    A query is matched exactly: by its very text, the call's options, and all settings and filters of the
-    inner retriever as they are now. Documents are the caller's own copies, equal to those that were
-    found: nothing about the cache is written into them. Handlers are told in a custom event named
-    ``stampcache`` (hit, level, reason, entry_id, saved), once per run; `explain` tells more.
+    A query is matched exactly: by its very text, the call's options, what is ``configurable`` in the
+    config, and all settings and filters of the inner retriever as they are now. Documents are the
+    caller's own copies, equal to those that were found: nothing about the cache is written into them.
+    Handlers are told in a custom event named ``stampcache`` (hit, level, reason, entry_id, saved), once
+    per run; `explain` tells more.
 
     Errors of the inner retriever reach the caller unchanged, and nothing is stored then. Failures of the
     cache are counted and logged, and the inner retriever is asked.
@@ -236,25 +240,31 @@ class CachedRetriever(BaseRetriever):
     def _asking(self, query: str, config: RunnableConfig, options: Mapping[str, Any]) -> Build:
         def request() -> Request:
             places = (config.get("metadata"), config.get("configurable"))
+            who = scope_in(*places)
             return Request(
                 question=query,
                 prompt={"query": query},  # by the very text: no white space is folded
-                settings=self._settings(config, options),
+                settings=self._settings(config, options, who),
                 kind=kind_in(*places) or self._validity.kind,
-                scope=scope_in(*places),
+                scope=who,
                 controls=controls_in(*places),
             )
 
         return request
 
-    def _settings(self, config: RunnableConfig | None, options: Mapping[str, Any]) -> Settings:
+    def _settings(
+        self,
+        config: RunnableConfig | None = None,
+        options: Mapping[str, Any] = _NO_OPTIONS,
+        who: Scope | None = None,
+    ) -> Settings:
         settings = Settings(
             params={
                 "framework": "langchain.retriever",
                 "grounding": self._validity.grounding,
                 "version": self._validity.version,
                 "retriever": self._fields.read(config, options),
-                "configurable": configured(config),
+                "configurable": configured(config, who),
             },
             stamps=self._validity.stamps,
             corpus=self._validity.corpus,
@@ -267,7 +277,7 @@ class CachedRetriever(BaseRetriever):
 
     def _check(self) -> None:
         try:
-            self._settings(None, {})
+            self._settings()
         except CanonicalError as error:
             raise ConfigError(
                 f"This retriever cannot be told from another one: {error}. Use plain values there, or"

@@ -22,7 +22,7 @@ from pydantic_core import PydanticUndefined
 from langchain_stampcache import keyed
 from langchain_stampcache.custom import CustomModels
 from langchain_stampcache.llm_string import ENDPOINTS
-from langchain_stampcache.parameters import MODEL_PARAMETERS, is_provider
+from langchain_stampcache.parameters import MODEL_PARAMETERS, attribute_of, is_provider
 from stampcache import ScopeError, canonical
 from stampcache.adapters import (
     CALLING,
@@ -44,6 +44,7 @@ _ASKING = (
 _FRAMES_READ = 64
 _CLASSES_KEPT = 256
 _CLIENTS = ("root_client", "root_async_client", "client", "async_client")
+_KINDS = (BaseChatModel, BaseLLM)
 _EMPTY: tuple[object, ...] = (None, {}, [], ())
 _OBJECT = object()
 _NO_CONFIG = RunnableConfig()
@@ -77,16 +78,25 @@ def model_call(llm_string: str) -> ModelCall | None:
         code, is_theirs = frame.f_code, _module(frame).startswith(_MODELS)
         is_direct = is_direct and is_theirs
         names = code.co_varnames
-        if not names or not ("llm_string" in names or ("self" == names[0] and (has_it or is_direct))):
+        if not names or not (
+            "llm_string" in names or (names[0] == "self" and (has_it or is_direct))
+        ):
             continue
         local = frame.f_locals
         model = local.get("self")
-        is_model = isinstance(model, BaseChatModel | BaseLLM)
+        is_model = isinstance(model, _KINDS)
         said = local.get("llm_string")
         has_it = has_it or ((is_theirs or is_model) and type(said) is str and said == llm_string)
         if is_model and (has_it or (is_direct and code in _asking())):
-            return _call_in(local)
+            call = _call_in(local)
+            if call is not None:  # else a method that is not told what the call was told
+                return call
     return None
+
+
+def takes_text(call: ModelCall | None) -> bool:
+    """Tell whether the prompt of a call is known to be the text that a model reads, whatever is in it."""
+    return call is not None and isinstance(call.model, BaseLLM)
 
 
 def _frames() -> Iterator[FrameType]:
@@ -195,7 +205,9 @@ def endpoints_of(model: BaseLanguageModel[Any]) -> list[str]:
     """Return where the clients of a model send its calls: the environment may have told them."""
     found: set[str] = set()
     for name in _CLIENTS:
-        client = getattr(model, name, None)
+        client = attribute_of(model, name)
+        if client is None:
+            continue
         for holder in (client, getattr(client, "_client", None)):
             url = getattr(holder, "base_url", None)
             if isinstance(url, str) or type(url).__name__ == "URL":

@@ -86,13 +86,15 @@ def generations_from(answer: Answer, call: ChatCall) -> list[ChatGeneration]:
     generations = [each for each in loaded if isinstance(each, ChatGeneration)]
     if len(generations) < len(loaded):
         raise CodecError("the stored answer is none of a chat model")
-    if len(generations) < call.choices:
-        raise TooFew(f"{len(generations)} answers are stored, and {call.choices} are asked for")
-    for each in generations[: call.choices]:
+    choices = call.choices
+    if len(generations) < choices:
+        raise TooFew(f"{len(generations)} answers are stored, and {choices} are asked for")
+    del generations[choices:]
+    for each in generations:
         _rebuild(each.message, call)
         unspent(each.message)
         each.generation_info = _unspent_info(each.generation_info)
-    return generations[: call.choices]
+    return generations
 
 
 def result_from(answer: Answer, report: CacheFields, call: ChatCall) -> ChatResult:

@@ -13,7 +13,7 @@ from msgspec import Struct
 from pydantic import BaseModel
 
 from langchain_stampcache.chat_caller import Called
-from langchain_stampcache.parameters import is_provider
+from langchain_stampcache.parameters import attribute_of, is_provider
 
 _CLASSES_KEPT = 128
 
@@ -35,8 +35,8 @@ class ChatCall(Struct, frozen=True, kw_only=True):
     @property
     def choices(self) -> int:
         """How many answers are asked for (``n``)."""
-        extra = getattr(self.inner, "model_kwargs", None)
-        places = (self.options, {"n": getattr(self.inner, "n", None)}, extra)
+        extra = attribute_of(self.inner, "model_kwargs")
+        places = (self.options, {"n": attribute_of(self.inner, "n")}, extra)
         given = [place.get("n") for place in places if isinstance(place, Mapping)]
         return next((each for each in given if is_choices(each)), 1)
 

@@ -1,16 +1,15 @@
 """Who calls a cached chat model, carried from the call to where LangChain has the model run.
 
 LangChain hands the config of a call to ``invoke`` and ``stream``, and only part of it further on; so the
-caller is read there, and travels among the call options. It is taken out of them again before anything
-else sees them: traces, keys, and the inner model.
+caller is read there, and travels among the call options. It is taken out of them again before keys are
+made and the inner model is called.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from langchain_core.callbacks import AsyncCallbackManagerForLLMRun, CallbackManagerForLLMRun
 from langchain_core.runnables import RunnableConfig, ensure_config
-from msgspec import Struct
 
 from langchain_stampcache.caller import Caller, caller_of
 from stampcache.adapters import Surroundings, surroundings
@@ -18,11 +17,33 @@ from stampcache.adapters import Surroundings, surroundings
 _CALLED = "stampcache_called"
 
 
-class Called(Struct, frozen=True):
-    """Who makes a call, and what the scopes around it said when it was made."""
+class Called:
+    """Who makes a call, and what the scopes around it said when it was made.
 
-    caller: Caller = Caller()
-    said: Surroundings | None = None
+    Older versions of LangChain show traces the options of a stream as they are. So its repr says nothing,
+    and it has no field for them to write out.
+    """
+
+    __slots__ = ("_told",)
+
+    def __init__(self, caller: Caller, said: Surroundings | None) -> None:
+        self._told: Callable[[], tuple[Caller, Surroundings | None]] = lambda: (caller, said)
+
+    def __repr__(self) -> str:
+        return "Called()"
+
+    @property
+    def caller(self) -> Caller:
+        """Who makes it."""
+        return self._told()[0]
+
+    @property
+    def said(self) -> Surroundings | None:
+        """What the scopes around it said."""
+        return self._told()[1]
+
+
+_NOBODY = Called(Caller(), None)
 
 
 def with_caller(
@@ -50,7 +71,7 @@ def with_caller(
 def called_by(options: Mapping[str, Any]) -> Called:
     """Return who calls, by options of `with_caller`."""
     called = options.get(_CALLED)
-    return called if isinstance(called, Called) else Called()
+    return called if isinstance(called, Called) else _NOBODY
 
 
 def without_caller(options: Mapping[str, Any]) -> dict[str, Any]:

@@ -14,6 +14,7 @@ from stampcache.adapters import CacheFields, TooFew
 # What says how a chunk is read; LangChain keeps one of equal ones when it adds chunks.
 _PROVIDER = "model_provider"
 _VERSION = "output_version"
+_SAID_BESIDE = ("additional_kwargs", "response_metadata")
 
 
 def chunks_of(generation: ChatGeneration) -> list[ChatGenerationChunk]:
@@ -68,12 +69,22 @@ def own_chunk(chunk: ChatGenerationChunk, *, made_here: bool) -> ChatGenerationC
 
     It is not the last one: that is the `closing_chunk`.
     """
-    own = chunk.model_copy(deep=True)
+    own = _copied(chunk)
     if isinstance(own.message, AIMessageChunk):
         own.message.chunk_position = None
     if not made_here:
         unspent(own.message)
     return own
+
+
+def _copied(chunk: ChatGenerationChunk) -> ChatGenerationChunk:
+    """Return a copy; of a chunk that holds what cannot be copied, one that shares only its values."""
+    try:
+        return chunk.model_copy(deep=True)
+    except Exception:  # noqa: BLE001 - any object of a provider; counted when it cannot be stored
+        message = chunk.message
+        said = {name: dict(getattr(message, name)) for name in _SAID_BESIDE}
+        return chunk.model_copy(update={"message": message.model_copy(update=said)})
 
 
 def closing_chunk(report: CacheFields, last: ChatGenerationChunk) -> ChatGenerationChunk:

@@ -124,7 +124,7 @@ class InnerFace(BaseChatModel):
             """Set a field of the inner model; one that LangChain reads of the outer one, in both."""
             inner = self.__dict__.get("inner")
             own = name.startswith("_") or name in type(self).model_fields
-            theirs = inner is not None and (name in _TAKEN_OVER or not own)
+            theirs = inner is not None and (name in (*_TAKEN_OVER, "metadata") or not own)
             if theirs and getattr(inner, name, _UNSET) is not value:
                 setattr(inner, name, value)
             if own or inner is None:

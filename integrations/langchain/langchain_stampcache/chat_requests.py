@@ -4,17 +4,16 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from langchain_core.language_models import BaseChatModel
-from langchain_core.messages import BaseMessage, BaseMessageChunk, message_chunk_to_message
 from langchain_core.runnables import RunnableBinding
 from msgspec.structs import replace
 
-import stampcache
 from langchain_stampcache import prompt as prompts
 from langchain_stampcache.calling import endpoints_of
 from langchain_stampcache.calls import Call, Calls
 from langchain_stampcache.chat_call import ChatCall, is_choices
 from langchain_stampcache.finding import Finder, Variables
 from langchain_stampcache.fingerprint import Fingerprint, Running
+from langchain_stampcache.keyed import of_model
 from langchain_stampcache.llm_string import MODEL_NAMES, first_text
 from stampcache import ConfigError, Seam, Settings, Stamps
 from stampcache.adapters import CanonicalError, Core, KnownSettings, Validity
@@ -33,6 +32,7 @@ class ChatRequests:
         finder = Finder(template=None, variables=Variables(), extract=None, corpus="")
         self._calls = Calls(core, finder, Validity())
         self._fingerprint = Fingerprint(version=version)
+        self._unversioned = Fingerprint(version=None)
         self._known = KnownSettings()
         self._version = version
         self._stamps = stamps
@@ -53,22 +53,17 @@ class ChatRequests:
             ) from error
 
     def of(self, call: ChatCall) -> Call:
-        """Return what a call asks, and what its answer is made from by the scope around it.
+        """Return what a call asks, and what its answer is made from by the scope in force.
 
         Raises:
             CanonicalError: it cannot be cached; the message names the part.
         """
         settings = self.settings(call.inner, {**call.options, "stop": call.stop})
-        chat = prompts.of_messages(_unchunked(call.messages))
+        chat = prompts.of_messages(call.messages)
         caller = call.called.caller
         if self._kind and not caller.kind:
             caller = replace(caller, kind=self._kind)
-        said = call.called.said
-        if said is None or (not said.question and said.evidence is None):
-            return self._calls.of(chat, settings, caller)
-        # A stream may be read after the scope that it was asked for in was left.
-        with stampcache.scope(question=said.question, evidence=said.evidence):
-            return self._calls.of(chat, settings, caller)
+        return self._calls.of(chat, settings, caller)
 
     def settings(self, inner: BaseChatModel, options: Mapping[str, Any]) -> Settings:
         """Return what would be run with these call options, as the model is now.
@@ -81,12 +76,23 @@ class ChatRequests:
             for name, value in options.items()
             if name not in NOT_KEYED and not (name == "stop" and value is None)
         }
+        called = endpoints_of(inner)
+        state = [called, keyed, *self._fingerprint.state_of(inner)]
+        return self._known.of_state(type(inner), state, lambda: self._read(inner, keyed, called))
+
+    def _read(
+        self, inner: BaseChatModel, keyed: Mapping[str, Any], called: Sequence[str]
+    ) -> Settings:
+        """Return the settings of a model and of options that were not seen like this before."""
+        if self._version is not None:  # it stands for parts of the model, not for what a call says
+            said = {name: value for name, value in keyed.items() if of_model(name, value)}
+            self._unversioned.read(said, None)
         bound: RunnableBinding[Any, Any] = RunnableBinding(bound=inner, kwargs=keyed, config={})
         running = self._fingerprint.read(bound, None)
         params = {
             "framework": "langchain.chat",
             "version": self._version,
-            "called": endpoints_of(inner),
+            "called": called,
             "model": _without_choices(running),
         }
         return self._known.of(
@@ -99,14 +105,6 @@ class ChatRequests:
                 seam=Seam.MODEL,
             ),
         )
-
-
-def _unchunked(messages: Sequence[BaseMessage]) -> list[BaseMessage]:
-    """Return messages alike, whether the turns of the model were streamed or not (case B8)."""
-    return [
-        message_chunk_to_message(one) if isinstance(one, BaseMessageChunk) else one
-        for one in messages
-    ]
 
 
 def _without_choices(running: Running) -> object:

@@ -35,6 +35,8 @@ from stampcache.adapters import (
     Step,
     Streaming,
     fields,
+    said_before,
+    surroundings,
 )
 
 
@@ -138,6 +140,13 @@ class ChatServing:
         if problem is not None:
             self.front.failed("controls", problem)
             return _problem(problem)
+        if surroundings() is call.called.said:
+            return self._scoped(call)
+        # A stream may be read in another scope than the one that it was asked for in.
+        with said_before(call.called.said):
+            return self._scoped(call)
+
+    def _scoped(self, call: ChatCall) -> _Asked | Miss:
         try:
             made = self._requests.of(call)
         except CanonicalError as error:

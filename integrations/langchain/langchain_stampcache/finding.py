@@ -12,7 +12,7 @@ from langchain_core.prompts import BasePromptTemplate
 from msgspec import Struct
 
 from langchain_stampcache import prompt as prompts
-from langchain_stampcache.around import Around
+from langchain_stampcache.cutting import CutPrompt
 from langchain_stampcache.template import (
     CONTEXT_VARIABLE,
     QUESTION_VARIABLES,
@@ -123,17 +123,17 @@ class Finder:
         told = said.question if said is not None else ""
         if found is not None or (self._extract is None and not told):
             return found
-        around = Around.of(asked)
-        if around is None:
+        whole = CutPrompt.of(asked)
+        if whole is None:
             return None
-        shown = self._extract(around.text) if self._extract is not None and around.text else None
+        shown = self._extract(whole.text) if self._extract is not None and whole.text else None
         if shown is not None:
             shown = shown if isinstance(shown, InPrompt) else InPrompt(shown)
-            return self._shown(around, shown, given)
+            return self._shown(whole, shown, given)
         if not told:
             return None
-        everywhere = self._shown(around, InPrompt(told, self._joined(given)), given)
-        return everywhere or self._shown(around, InPrompt(told), given)
+        everywhere = self._shown(whole, InPrompt(told, self._joined(given)), given)
+        return everywhere or self._shown(whole, InPrompt(told), given)
 
     # -- by the template ---------------------------------------------------------------------------
 
@@ -187,17 +187,17 @@ class Finder:
     # -- by a function, or by the scope ------------------------------------------------------------
 
     def _shown(
-        self, around: Around, shown: InPrompt, given: tuple[Evidence, ...] | None
+        self, whole: CutPrompt, shown: InPrompt, given: tuple[Evidence, ...] | None
     ) -> Finding | None:
         """Cut out what is shown, if each of it stands there exactly once."""
         if not shown.question.strip():
             return None
-        rest = around.without(shown.question, shown.context, self._marks)
+        rest = whole.without(shown.question, shown.context, self._marks)
         if rest is None:
             return None
         known = given if shown.context is None else self._evidence(shown.context, given)
         return Finding(
-            question=shown.question, evidence=known, history=around.history, rest=_text_of(rest)
+            question=shown.question, evidence=known, history=whole.history, rest=_text_of(rest)
         )
 
     def _joined(self, given: tuple[Evidence, ...] | None) -> str | None:

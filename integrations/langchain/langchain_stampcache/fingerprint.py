@@ -34,6 +34,7 @@ from stampcache import ConfigError
 from stampcache.adapters import CALLING, CanonicalError, callable_identity, shaping
 
 MAX_DEPTH = 48
+KEPT = 1_024
 _TYPING_ONLY = frozenset({"custom_input_type", "custom_output_type", "input_types", "output_type"})
 _WITH_HISTORY = "langchain_core.runnables.history"
 _PLAIN = (str, bool, int, float)
@@ -49,7 +50,7 @@ class Running(Struct, frozen=True):
 
 
 class Fingerprint:
-    """Reads the parts of one chain, again and again."""
+    """Reads the parts of one chain, again and again; what it remembers of them is bounded."""
 
     def __init__(self, *, version: str | None) -> None:
         self.version = version
@@ -80,11 +81,13 @@ class Fingerprint:
 
         Those are the fields of providers' classes, the known ones, and, of a model that does not
         say what identifies it, those that were set when it was first seen here (or, in an object
-        that was ``prepared`` for one call, now): what it sets later may be a counter of its calls.
+        that was ``prepared`` for one call, now), or later to something else than a number, which may
+        be a counter of its calls.
         """
         kind = type(model)
         known = self._parameters.get(kind)
         if known is None:
+            _make_room(self._parameters)
             bases = [base for base in kind.__mro__ if is_provider(base)]
             declared = {name for base in bases for name in base.model_fields}
             known = self._parameters[kind] = MODEL_PARAMETERS | declared
@@ -92,15 +95,33 @@ class Fingerprint:
         untold = untold_fields(kind) if tells else frozenset(kind.model_fields)
         if not untold:
             return known
+        given = untold & model.model_fields_set
         if prepared:
-            return known | (untold & model.model_fields_set)
+            return known | given
+        if id(model) not in self._given:
+            _make_room(self._given)
         first = (model, frozenset(model.model_fields_set))  # alive, so that its id stays its own
-        return known | (untold & self._given.setdefault(id(model), first)[1])
+        seen = self._given.setdefault(id(model), first)[1]
+        return known | {name for name in given if name in seen or not _counts(getattr(model, name))}
+
+    def state_of(self, model: BaseLanguageModel[Any]) -> list[object]:
+        """Return the values from which `read` describes a model of this class, as they are now.
+
+        Where they are plain data, equal ones are described alike.
+        """
+        parameters = self.parameters_of(model, prepared=False)
+        names = [name for name in self.fields_of(type(model)) if name in parameters]
+        fields = {
+            name: value for name in names if keyed.of_model(name, value := getattr(model, name))
+        }
+        says = getattr(model, "_identifying_params", {})
+        return [fields, {name: one for name, one in says.items() if keyed.of_model(str(name), one)}]
 
     def class_of(self, kind: type) -> object:
         """Return a class by its name and, outside of LangChain, the code of its methods."""
         known = self._classes.get(kind)
         if known is None:
+            _make_room(self._classes)
             named = is_framework(kind)
             known = self._classes[kind] = name_of(kind) if named else callable_identity(kind)
         return known
@@ -109,6 +130,7 @@ class Fingerprint:
         """Return the names of the fields of a class that say what its objects do."""
         known = self._fields.get(kind)
         if known is None:
+            _make_room(self._fields)
             skipped = _TYPING_ONLY
             if issubclass(kind, BaseTool):
                 skipped |= CALLING
@@ -285,6 +307,16 @@ class _Walk:
         if self._owner.version is None:
             raise CanonicalError(f"{where} is a {name_of(type(item))}, whose state is unknown")
         return {"opaque": name_of(type(item)), "version": self._owner.version}
+
+
+def _make_room(known: dict[Any, Any]) -> None:
+    """Forget all where too much is kept: classes and models that are made for one call."""
+    if len(known) >= KEPT:
+        known.clear()
+
+
+def _counts(value: object) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
 
 
 def _remembers(node: object) -> bool:

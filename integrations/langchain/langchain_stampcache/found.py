@@ -1,11 +1,15 @@
 """What the retrievers of one run found, where the chain does not show its documents."""
 
 import threading
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Mapping, Sequence
+from typing import Any, get_type_hints
 
 from langchain_core.callbacks import BaseCallbackHandler
 from langchain_core.documents import Document
+
+from stampcache.adapters import CacheFields
+
+_FIELDS = frozenset(get_type_hints(CacheFields))
 
 
 class Finds(BaseCallbackHandler):
@@ -31,6 +35,16 @@ class Finds(BaseCallbackHandler):
             for one in documents:  # a retriever that asks others tells of theirs once more
                 if one not in self._found:
                     self._found.append(_as_found(one))
+
+    def on_chain_end(self, outputs: Any, **kwargs: Any) -> None:  # noqa: ARG002
+        """Note what a cached chain inside answered from: on a hit it asks no retriever."""
+        told = outputs.get("cache") if isinstance(outputs, Mapping) else None
+        if not isinstance(told, Mapping) or not told.keys() >= _FIELDS:
+            return
+        self.on_retriever_start(None, "")
+        context = outputs.get("context")
+        if isinstance(context, list) and all(isinstance(one, Document) for one in context):
+            self.on_retriever_end(context)
 
     @property
     def documents(self) -> list[Document] | None:

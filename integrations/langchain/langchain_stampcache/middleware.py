@@ -24,7 +24,7 @@ from langchain_stampcache.agent_requests import (
     Declared,
     is_question,
 )
-from langchain_stampcache.agent_runs import Begun, Run, Runs, Said, Unkept, marked, read
+from langchain_stampcache.agent_runs import Begun, Ended, Run, Runs, Said, Unkept, marked, read
 from langchain_stampcache.agent_schemas import specs_of
 from langchain_stampcache.replaying import Replay
 from stampcache import (
@@ -114,7 +114,8 @@ class StampCacheMiddleware(AgentMiddleware[AgentState[Any], Any, Any]):
                 answers; default: all. Who asks (tenant, namespace, audience) always counts.
             state_fields: the same of the agent's state, besides the messages.
             version: stands for what is not seen, and for parts that cannot be identified: other
-                middlewares that wrap tools or stand after this one, clients that tools hold.
+                middlewares that wrap tools or stand after this one, clients that tools hold; not for
+                objects in context, ``configurable`` or state.
 
         Raises:
             ConfigError: a setting is wrong, ``cache`` is none, or the version of the index is not known.
@@ -185,6 +186,7 @@ class StampCacheMiddleware(AgentMiddleware[AgentState[Any], Any, Any]):
         begun = Begun(
             self._requests.running(request, config).described,
             self._requests.state_of(request.state, config),
+            self._requests.besides(request.state),
         )
         return (yield from self._begun(Run(ask.request, found, begun, specs), call))
 
@@ -205,7 +207,7 @@ class StampCacheMiddleware(AgentMiddleware[AgentState[Any], Any, Any]):
         if run is None:
             return response
         if run.request is not None:
-            run.goes_on(self._running(request))
+            run.goes_on(self._running(request), request.messages)
         run.saw(response)
         return marked(response, fields(run.outcome))
 
@@ -262,7 +264,8 @@ class StampCacheMiddleware(AgentMiddleware[AgentState[Any], Any, Any]):
     def _unkept(self, run: Run, state: Mapping[str, Any]) -> Unkept | None:
         try:
             now = self._requests.state_of(state, _config())
-            return run.unkept(state, now, self._cacheable)
+            ended = Ended(state, now, self._requests.besides(state))
+            return run.unkept(ended, self._cacheable)
         except Exception as error:  # noqa: BLE001 - counted; the answer is given, but not stored
             self._front.failed("agent", error)
             return Unkept.UNFINISHED

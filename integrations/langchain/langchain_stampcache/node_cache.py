@@ -2,8 +2,6 @@
 
 import math
 import secrets
-import sys
-import types
 from collections import deque
 from collections.abc import Mapping, Sequence
 from typing import Any, TypeVar
@@ -13,9 +11,9 @@ from langchain_core.runnables import RunnableConfig, ensure_config
 from langgraph.cache.base import BaseCache, FullKey, Namespace
 from msgspec.structs import replace
 
-from langchain_stampcache.fingerprint import Fingerprint
 from langchain_stampcache.lifetimes import within
 from langchain_stampcache.node_calls import NodeCall, NodeCalls
+from langchain_stampcache.node_code import NodeCode, nodes_asked_for
 from langchain_stampcache.node_keys import Keyed, keyed, messages_in
 from langchain_stampcache.node_values import NODE, dump_result, load_result
 from langchain_stampcache.reports import copied_report, reset
@@ -77,9 +75,9 @@ class StampNodeCache(BaseCache[Any]):
 
         Args:
             cache: an open cache.
-            version: stands for the code of the nodes. Without it, a node that is a function of a
-                module is known by its code; any other (a lambda, a method, a subgraph) is found again
-                by this very object only, and not after a restart.
+            version: stands for the code of the nodes; those of one name share then. Without it, a node
+                that is a function of a module is known by its code; what any other made (a lambda, a
+                method, a subgraph) is found again by that node and this very object only.
             corpus: the documents that nodes read: ``cache.invalidate(corpus=...)``, or any document in
                 it, makes their results stale.
             kind: of data, which says how long results live.
@@ -98,17 +96,17 @@ class StampNodeCache(BaseCache[Any]):
         self._kind = kind
         cache.core.parts.terms.rules.lifetime(kind)
         self._stamps = stamps or Stamps()
-        self._parts = Fingerprint(version=None)
+        self._code = NodeCode()
         self._calls = NodeCalls()
         self._own = secrets.token_hex(16)
 
     def get(self, keys: Sequence[FullKey]) -> dict[FullKey, Any]:
         """Return what is known of these; each caller gets its own copy."""
-        return self._front.run(self._get(keys))
+        return self._front.run(self._get(keys, nodes_asked_for(keys)))
 
     async def aget(self, keys: Sequence[FullKey]) -> dict[FullKey, Any]:
         """See `get`; nothing blocks the event loop."""
-        return await self._front.arun(self._get(keys))
+        return await self._front.arun(self._get(keys, nodes_asked_for(keys)))
 
     def set(self, pairs: Mapping[FullKey, tuple[Any, int | None]]) -> None:
         """Keep what nodes wrote, for so many seconds at most."""
@@ -149,17 +147,19 @@ class StampNodeCache(BaseCache[Any]):
 
     # -- reading -----------------------------------------------------------------------------------
 
-    def _get(self, keys: Sequence[FullKey]) -> Flow[dict[FullKey, Any]]:
+    def _get(
+        self, keys: Sequence[FullKey], nodes: Mapping[int, object]
+    ) -> Flow[dict[FullKey, Any]]:
         found: dict[FullKey, Any] = {}
         for key in keys:
-            writes = yield from self._guarded(self._one(key))
+            writes = yield from self._guarded(self._one(key, nodes.get(id(key[1]))))
             if writes is not None:
                 found[key] = writes
         return found
 
-    def _one(self, key: FullKey) -> Flow[Any]:
+    def _one(self, key: FullKey, node: object) -> Flow[Any]:
         told = keyed(key[1])
-        ask = asked(self._front, lambda: self._request(key, told))
+        ask = asked(self._front, lambda: self._request(key, told, node))
         if isinstance(ask, Miss):
             self._front.bypassed(ask)
             self._calls.put(key, NodeCall(key[1], None, ask))  # its result is not kept, either
@@ -170,25 +170,25 @@ class StampNodeCache(BaseCache[Any]):
         self._calls.put(key, NodeCall(key[1], ask.request, found, told.ids if told else _NO_IDS))
         return None
 
-    def _request(self, key: FullKey, told: Keyed | None) -> Request:
+    def _request(self, key: FullKey, told: Keyed | None, node: object) -> Request:
         if told is not None and told.problem:
             raise CanonicalError(told.problem)
         config = ensure_config()
         places = _places(config)
         return Request(
             prompt={"key": key[1]},
-            settings=self._settings(key[0], config),
+            settings=self._settings(key[0], self._standing(key[0], node, config)),
             kind=kind_in(*places) or self._kind,
             scope=scope_in(*places),
             controls=controls_in(*places),
         )
 
-    def _settings(self, namespace: Namespace, config: RunnableConfig) -> Settings:
+    def _settings(self, namespace: Namespace, code: object) -> Settings:
         return Settings(
             params={
                 "framework": "langgraph.node",
                 "namespace": list(namespace),
-                "code": self._code(namespace, config),
+                "code": code,
             },
             stamps=self._stamps,
             corpus=self._corpus,
@@ -196,19 +196,18 @@ class StampNodeCache(BaseCache[Any]):
             seam=Seam.DOCUMENTS,  # whole values, of which only equal requests are given any
         )
 
-    def _code(self, namespace: Namespace, config: RunnableConfig) -> object:
+    def _standing(self, namespace: Namespace, node: object, config: RunnableConfig) -> object:
         """Return what stands for the code of a node, or for this object where that is not seen."""
         if self._version is not None:
             return {"version": self._version}
         if namespace[:1] != (_WRITES,):
             return None
-        function = _function_named(namespace[1]) if len(namespace) > 1 else None
-        if function is not None:
-            try:
-                return {"code": self._parts.read(function, config).described}
-            except CanonicalError:
-                pass  # it holds something of unknown state
-        return {"object": self._own}
+        if node is None:
+            return {"object": self._own}
+        code = self._code.of(node, config)
+        if code is not None:
+            return {"code": code}
+        return {"object": self._own, "node": self._code.number(node)}
 
     # -- writing -----------------------------------------------------------------------------------
 
@@ -236,7 +235,7 @@ class StampNodeCache(BaseCache[Any]):
 
     def _late(self, key: FullKey) -> NodeCall:
         """Return what stands for the lookup of a result of which none is known."""
-        ask = asked(self._front, lambda: self._request(key, None))
+        ask = asked(self._front, lambda: self._request(key, None, None))
         return NodeCall(key[1], None if isinstance(ask, Miss) else ask.request, None)
 
     def _kept(self, namespace: Namespace, writes: Any, call: NodeCall) -> Kept | None:
@@ -294,10 +293,3 @@ def _places(config: RunnableConfig) -> tuple[object, ...]:
     configurable = config.get("configurable") or {}
     runtime = configurable.get("__pregel_runtime")
     return (getattr(runtime, "context", None), config.get("metadata"), configurable)
-
-
-def _function_named(dotted: str) -> types.FunctionType | None:
-    """Return a function that an imported module holds under this name; none of a class."""
-    module, _, name = dotted.rpartition(".")
-    found = getattr(sys.modules.get(module), name, None)
-    return found if isinstance(found, types.FunctionType) else None

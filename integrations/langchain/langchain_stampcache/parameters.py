@@ -21,6 +21,7 @@ MODEL_PARAMETERS = frozenset({
 })  # fmt: skip
 _FRAMEWORK = ("langchain", "langgraph")
 _CLASSES_KEPT = 256
+_MISSING = getattr(BaseModel, "__getattr__", None)  # how pydantic looks for what is not there
 
 
 def is_framework(kind: type) -> bool:
@@ -47,6 +48,21 @@ def is_provider(kind: type) -> TypeGuard[type[BaseModel]]:
 def tells_its_parameters(kind: type[BaseLanguageModel[Any]]) -> bool:
     """Tell whether a class of models overrides what LangChain takes to identify it."""
     return kind._identifying_params is not BaseLanguageModel._identifying_params
+
+
+def attribute_of(model: BaseModel, name: str) -> Any:
+    """Return a public attribute of an object, or ``None`` where it has none.
+
+    Like ``getattr``, but for the error that pydantic writes where there is none.
+    """
+    kind = type(model)
+    if kind.__getattribute__ is not object.__getattribute__:
+        return getattr(model, name, None)
+    try:
+        return object.__getattribute__(model, name)
+    except AttributeError:
+        is_plain = getattr(kind, "__getattr__", None) is _MISSING and not model.model_extra
+        return None if is_plain else getattr(model, name, None)
 
 
 @functools.lru_cache(maxsize=_CLASSES_KEPT)

@@ -23,7 +23,7 @@ Place: TypeAlias = tuple[str, int, Scope | None, bytes]
 
 
 class PendingCall(Struct, frozen=True):
-    """One lookup that found nothing to serve; ``at_s`` is a reading of the monotonic clock, if it is known.
+    """One lookup that found nothing to serve; ``at_s`` is a reading of the monotonic clock, if known.
 
     There is no ``request`` where none could be made; nothing is stored then. ``evidence`` is what
     the answer is made from, and ``wanted`` how many of them are asked for, if that is said.

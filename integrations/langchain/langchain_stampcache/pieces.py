@@ -131,12 +131,21 @@ def _grows(texts: Sequence[str]) -> bool:
 
 
 def _message_of(chunks: Sequence[BaseMessageChunk]) -> BaseMessageChunk:
-    first, rest = chunks[0], list(chunks[1:])
+    first, *rest = _addable(chunks)
     if isinstance(first, AIMessageChunk):
         return first + rest  # all at once: each addition reads the calls of tools anew
     for chunk in rest:
         first = first + chunk
     return first
+
+
+def _addable(chunks: Sequence[BaseMessageChunk]) -> list[BaseMessageChunk]:
+    """Return chunks of texts without empty lists among them, after which LangChain drops texts."""
+    if all(chunk.content == [] or isinstance(chunk.content, str) for chunk in chunks):
+        return [
+            chunk if chunk.content else chunk.model_copy(update={"content": ""}) for chunk in chunks
+        ]
+    return list(chunks)
 
 
 def _mapping_of(chunks: Sequence[AddableDict]) -> dict[str, object]:

@@ -7,7 +7,9 @@ second turn of a conversation would never hit (cases B1, B8). Everything else is
 
 import json
 from collections.abc import Mapping, Sequence
+from typing import Any
 
+import msgspec
 from langchain_core.load import dumpd
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, SystemMessage
 from msgspec import Struct
@@ -15,10 +17,17 @@ from msgspec import Struct
 from stampcache.adapters import CanonicalError
 
 # Fields of a message that no model is sent: who it is, what it cost, what a tool kept for the app.
-NOT_KEYED = frozenset({"id", "usage_metadata", "response_metadata", "artifact"})
+NOT_KEYED = frozenset({
+    "artifact", "chunk_position", "id", "response_metadata", "tool_call_chunks", "usage_metadata",
+})  # fmt: skip
 # A copy of the content as an object; rebuilt from a hit it could look otherwise (case B8). All
 # other additional_kwargs are keyed, ``reasoning_content`` too: some models are sent it back.
 NOT_KEYED_ADDITIONAL = frozenset({"parsed"})
+# What a turn that was streamed is called; it says the same as one that came whole (case B8).
+_CHUNKS = {
+    "AIMessageChunk": "ai", "ChatMessageChunk": "chat", "FunctionMessageChunk": "function",
+    "HumanMessageChunk": "human", "SystemMessageChunk": "system", "ToolMessageChunk": "tool",
+}  # fmt: skip
 _PLAIN_KINDS = frozenset({AIMessage, HumanMessage, SystemMessage})
 _PLAIN_FIELDS = frozenset({
     "additional_kwargs", "content", "id", "invalid_tool_calls", "name", "response_metadata",
@@ -49,12 +58,20 @@ def read(prompt: str) -> Chat | str:
     if not prompt.startswith('[{"lc":'):
         return prompt
     try:
-        dumped = json.loads(prompt)
+        dumped = _parsed(prompt)
     except (ValueError, RecursionError):
         return prompt
     if not all(_is_message(each) for each in dumped):
         return prompt
     return _chat([each["kwargs"] for each in dumped])
+
+
+def _parsed(prompt: str) -> Any:
+    """Return the data in a JSON text, by the parser that is quicker, where that can read it."""
+    try:
+        return msgspec.json.decode(prompt)
+    except (msgspec.DecodeError, UnicodeEncodeError):  # half of a surrogate pair, for example
+        return json.loads(prompt)
 
 
 def of_messages(messages: Sequence[BaseMessage]) -> Chat:
@@ -119,6 +136,9 @@ class _Calls:
             for name, item in kwargs.items()
             if name not in NOT_KEYED and name != "additional_kwargs" and item not in (None, [])
         }
+        kind = kept.get("type")
+        if isinstance(kind, str) and kind in _CHUNKS:
+            kept["type"] = _CHUNKS[kind]
         additional = kwargs.get("additional_kwargs")
         if isinstance(additional, dict):
             extra = {

@@ -1,10 +1,12 @@
 """A model that says a stored message again: streams and callbacks see a hit as they see a fresh reply."""
 
+import functools
 from collections.abc import AsyncIterator, Iterator
 from typing import Any, Literal
 
 from langchain_core.callbacks import AsyncCallbackManagerForLLMRun, CallbackManagerForLLMRun
 from langchain_core.language_models import BaseChatModel
+from langchain_core.load import dumpd
 from langchain_core.messages import AIMessage, BaseMessage
 from langchain_core.outputs import ChatGeneration, ChatGenerationChunk, ChatResult
 
@@ -22,6 +24,11 @@ class Replay(BaseChatModel):
         return iter(())
 
     @property
+    def _serialized(self) -> dict[str, Any]:
+        told = _serialized()
+        return {**told, "id": list(told["id"])}
+
+    @property
     def _llm_type(self) -> str:
         return "stampcache-replay"
 
@@ -32,7 +39,7 @@ class Replay(BaseChatModel):
         run_manager: CallbackManagerForLLMRun | None = None,  # noqa: ARG002
         **kwargs: Any,  # noqa: ARG002
     ) -> ChatResult:
-        whole = self.message.model_copy(deep=True)
+        whole = self.message.model_copy()  # callbacks see what the caller is given, as of any model
         return ChatResult(generations=[ChatGeneration(message=whole)])
 
     async def _agenerate(
@@ -65,3 +72,10 @@ class Replay(BaseChatModel):
     ) -> AsyncIterator[ChatGenerationChunk]:
         for chunk in self._chunks():
             yield chunk
+
+
+@functools.cache
+def _serialized() -> dict[str, Any]:
+    """Return what traces are told of each of them, which is the same, as LangChain writes it."""
+    told: dict[str, Any] = dumpd(Replay(message=AIMessage("")))
+    return told

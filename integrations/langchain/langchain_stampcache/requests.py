@@ -11,7 +11,7 @@ from langchain_stampcache.config import configured
 from langchain_stampcache.conversation import is_history, turns_of
 from langchain_stampcache.fingerprint import Fingerprint, Running
 from langchain_stampcache.retrieving import Retrieving
-from stampcache import ConfigError, Evidence, Request, Settings, Stamps
+from stampcache import ConfigError, Evidence, Request, Scope, Settings, Stamps
 from stampcache.adapters import CanonicalError, KnownSettings, Validity, seen_stamp
 
 
@@ -86,13 +86,18 @@ class Requests:
             history=history,
             evidence=evidence,
             kind=asked.caller.kind or self._validity.kind,
-            settings=self.settings(config, others, form=asked.form),
+            settings=self.settings(config, others, form=asked.form, who=asked.caller.scope),
             scope=asked.caller.scope,
             controls=asked.caller.controls,
         )
 
     def settings(
-        self, config: RunnableConfig | None, others: Mapping[str, object], *, form: str = ""
+        self,
+        config: RunnableConfig | None,
+        others: Mapping[str, object],
+        *,
+        form: str = "",
+        who: Scope | None = None,
     ) -> Settings:
         """Return the settings in force: the chain as it is now, inputs besides the question, config.
 
@@ -108,7 +113,7 @@ class Requests:
             "answer": running.described,
             "retriever": retriever,
             "inputs": others,
-            "configurable": configured(config),
+            "configurable": configured(config, who),
             "form": form,
         }
         return self._known.of(

@@ -23,11 +23,11 @@ from langchain_stampcache.schemas import name_of
 from stampcache.adapters import (
     CALLING,
     CanonicalError,
+    EmbedderSettings,
     holds_secret,
     value_identity,
     written_by,
 )
-from stampcache.adapters import name_of as embedder_name
 
 MAX_DEPTH = 16
 # What retrievers call their documents, when they hold them as plain data.
@@ -163,5 +163,11 @@ def _store(store: VectorStore) -> object:
         if isinstance(value, str | int | float) and not holds_secret(name.lstrip("_"), value)
     }
     embeds = getattr(store, "embeddings", None)
-    known = None if embeds is None else embedder_name(embeds)
+    known = None if embeds is None else _embedder(embeds)
     return {"class": name_of(type(store)), "named": named, "embeddings": known}
+
+
+def _embedder(embeds: object) -> object:
+    """Return what an embedder would make of a question; what of it is a client counts by its class."""
+    settings = EmbedderSettings(embeds, framework="langchain", version="not seen")
+    return settings.of("query").params["embedder"]

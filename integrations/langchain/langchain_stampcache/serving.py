@@ -182,9 +182,7 @@ class Serving:
             evidence=turn.evidence,
         )
 
-    def _note_evidence(
-        self, turn: Turn, sources: Callable[[], Sequence[Document] | None]
-    ) -> None:
+    def _note_evidence(self, turn: Turn, sources: Callable[[], Sequence[Document] | None]) -> None:
         """Note what the answer is made from, unless that is known already, or unknown for good."""
         if turn.evidence is not None:
             return

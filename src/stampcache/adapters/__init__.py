@@ -25,6 +25,7 @@ from stampcache.adapters.state import written_by
 from stampcache.adapters.streaming import Begun, Replay, Streaming
 from stampcache.adapters.vectors import Vectors
 from stampcache.adapters.versions import Grounding, Validity, VersionOf, checked, seen_stamp
+from stampcache.adapters.watching import KnownFunctions
 from stampcache.assembly import CAPACITY, LIFETIME_S
 from stampcache.core import Core
 from stampcache.effects import Flow, Step
@@ -58,8 +59,9 @@ __all__ = [
     "Found",
     "Front",
     "Grounding",
-    "KnownSettings",
     "Kept",
+    "KnownFunctions",
+    "KnownSettings",
     "Made",
     "Opened",
     "Read",

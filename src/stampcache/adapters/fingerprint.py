@@ -134,7 +134,7 @@ class _Walk:
 
     def _globals(self, function: types.FunctionType) -> Iterator[tuple[str, object]]:
         """Yield the globals that a function reads, and what it reads of modules of the app."""
-        for name in _globals_read(function.__code__):
+        for name in globals_read(function.__code__):
             if name not in function.__globals__:
                 continue
             value: object = function.__globals__[name]
@@ -283,7 +283,7 @@ def _constant(constant: object) -> bytes:
 
 
 @functools.lru_cache(maxsize=_CODES_KEPT)
-def _globals_read(code: types.CodeType) -> tuple[str, ...]:
+def globals_read(code: types.CodeType) -> tuple[str, ...]:
     """Return the global names that the code, and the functions defined in it, read."""
     names = {
         str(step.argval)
@@ -291,7 +291,7 @@ def _globals_read(code: types.CodeType) -> tuple[str, ...]:
         if step.opname in _LOADS and step.opname != "LOAD_DEREF"
     }
     for inner in _inner(code):
-        names.update(_globals_read(inner))
+        names.update(globals_read(inner))
     return tuple(sorted(names))
 
 

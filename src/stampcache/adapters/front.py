@@ -120,6 +120,10 @@ class Front:
                 raises `CodecError` where that cannot be read.
             make: makes the answer after a lookup that found none. Its failure is the caller's.
         """
+        if recheck is None:  # an exact hit needs nobody else's making, and makes nobody wait
+            at_once = yield from self._exact(ask, read)
+            if at_once is not None:
+                return at_once.output
         given: list[Output] = []  # to this very caller
 
         def look_or_make(since: int | None) -> Flow[Landed[_Shared]]:
@@ -140,6 +144,21 @@ class Front:
         if not given:
             yield from look_or_make(None)
         return given[-1]
+
+    def _exact(self, ask: Ask, read: Read[Output]) -> Flow[Found[Output] | None]:
+        """Look up this very question and read; what is no hit is found, and counted, later.
+
+        So is an entry that cannot be read, or has too little.
+        """
+        hit = yield from self._guarded(lambda: flows.exact(ask), "lookup")
+        if not isinstance(hit, Hit):
+            return None
+        try:
+            found = Found(hit, read(hit.entry.answer, fields(hit)))
+        except (CodecError, TooFew):
+            return None
+        self.core.counted(ask, hit)
+        return found
 
     def place(self, ask: Ask) -> tuple[str, ...]:
         """Return what makes two concurrent requests of this adapter the same."""

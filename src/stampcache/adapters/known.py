@@ -16,6 +16,7 @@ class KnownSettings:
 
     def __init__(self) -> None:
         self._known: dict[bytes, Settings] = {}
+        self._states: dict[tuple[type, bytes], Settings] = {}
 
     def __len__(self) -> int:
         return len(self._known)
@@ -40,10 +41,32 @@ class KnownSettings:
         self._known[place] = made
         return made
 
+    def of_state(self, kind: type, state: object, make: Callable[[], Settings]) -> Settings:
+        """Return the settings of an object of this class in this state, made where they are not known.
+
+        Everything in the settings must follow from both, or be the same for each call. A state that is
+        not plain data is not remembered: ``make`` is asked then.
+
+        Raises:
+            CanonicalError: raised by ``make``.
+        """
+        try:
+            place = (kind, marshal.dumps(state, _PLAIN_FORM))  # type: ignore[arg-type]  # refused there
+        except ValueError:
+            return make()
+        known = self._states.get(place)
+        if known is not None:
+            return known
+        made = make()
+        if len(self._states) >= KEPT:
+            self._states = {}
+        self._states[place] = made
+        return made
+
 
 def _place(params: Mapping[str, object]) -> bytes:
     """Return bytes that differ for different parameters; never read again, so any form will do."""
     try:
-        return b"plain" + marshal.dumps(params, _PLAIN_FORM)
+        return b"plain" + marshal.dumps(params, _PLAIN_FORM)  # type: ignore[arg-type]  # refused there
     except ValueError:  # of another class than JSON's own; slower, and tells which part has no form
         return b"canon" + canonical.value(params)

@@ -116,7 +116,7 @@ def _may_say(place: object) -> bool:
 
 
 def _ours(place: object) -> Mapping[str, object]:
-    if place is None:
+    if place is None or (type(place) is dict and OURS not in place):  # nearly always
         return {}
     ours = place.get(OURS) if isinstance(place, Mapping) else getattr(place, OURS, None)
     return ours if isinstance(ours, Mapping) else {}

@@ -155,14 +155,20 @@ class Vectors:
         return batch
 
     def _all_anew(self, texts: Sequence[str], base: Request, make: MakeRows) -> Flow[list[Floats]]:
+        wanted: dict[str, _Wanted] = {}
+        for text in texts:
+            if text not in wanted:  # with the fence of before they are made
+                ask = self._front.ask(_of_text(base, text))
+                if isinstance(ask, Miss):
+                    wanted[text] = _Wanted(ask, ask, [])
+                else:
+                    outcome = yield from self._front.passed_over(ask, "of another width")
+                    wanted[text] = _Wanted(ask, outcome, [])
         rows = [list(row) for row in (yield from make(list(texts)))]
         if len(rows) == len(texts):
             by_text = dict(zip(texts, rows, strict=True))
-            unfenced = Miss(reason=Reason.NOT_FOUND)
-            wanted = [
-                _Wanted(self._front.ask(_of_text(base, text)), unfenced, []) for text in by_text
-            ]
-            yield from self._keep(list(by_text.values()), wanted)
+            kept = [by_text[text] for text in wanted]
+            yield from self._keep(kept, list(wanted.values()))
         return rows
 
     def _keep(self, rows: Sequence[Floats], wanted: Sequence[_Wanted]) -> Flow[None]:
@@ -172,8 +178,7 @@ class Vectors:
             yield from _breath(place)
             kept = self._kept(row)
             if kept is not None:
-                outcome = one.outcome if one.outcome.identity is not None else None
-                yield from self._front.update(one.ask.request, kept.answer, outcome=outcome)
+                yield from self._front.update(one.ask.request, kept.answer, outcome=one.outcome)
 
     def _kept(self, vector: Sequence[float]) -> Kept | None:
         def keep() -> Kept | None:

@@ -4,13 +4,14 @@ Nothing here performs IO, reads a clock or draws a random number.
 """
 
 from stampcache.flows.change import clear, invalidate, purge, remove, report_bad
-from stampcache.flows.lookup import Ask, lookup
+from stampcache.flows.lookup import Ask, exact, lookup
 from stampcache.flows.update import Fill, update
 
 __all__ = [
     "Ask",
     "Fill",
     "clear",
+    "exact",
     "invalidate",
     "lookup",
     "purge",

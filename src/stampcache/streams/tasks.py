@@ -24,7 +24,7 @@ class AsyncLive(Generic[Head, Item]):
         self._begin = begin
         self._forget = end
         self._inside = object()
-        self._loop = asyncio.get_running_loop()
+        self.loop = asyncio.get_running_loop()
         self._readers = 0
         self._wanted = 0
         self._source: AsyncOpened[Head, Item] | None = None
@@ -55,7 +55,7 @@ class AsyncLive(Generic[Head, Item]):
         """See `threads.Live.head`."""
         opened = self._task is None
         if self._task is None:
-            self._task = self._loop.create_task(self._read())
+            self._task = self.loop.create_task(self._read())
             self._task.add_done_callback(self._over)
         while self._source is None and not self._ended:
             await self._change(None if opened else timeout_s)
@@ -77,7 +77,7 @@ class AsyncLive(Generic[Head, Item]):
     async def _change(self, timeout_s: float | None) -> None:
         if self._inside in INSIDE.get():
             raise RuntimeError("a stream is read inside of its own making")
-        news: asyncio.Future[None] = self._loop.create_future()
+        news: asyncio.Future[None] = self.loop.create_future()
         self._waiting.append(news)
         _, late = await asyncio.wait([news], timeout=timeout_s)
         if late:
@@ -107,7 +107,7 @@ class AsyncLive(Generic[Head, Item]):
         items = aiter(source.items)
         while not self._ended:  # a source that does not heed its cancelling is left all the same
             while self._wanted <= len(self._items):
-                self._demand = self._loop.create_future()
+                self._demand = self.loop.create_future()
                 await self._demand
             try:
                 self._items.append(await anext(items))
@@ -133,13 +133,13 @@ class AsyncLive(Generic[Head, Item]):
     def leave(self) -> None:
         """Take a reader away, soon; may be called by any thread, and at any point."""
         try:
-            self._loop.call_soon_threadsafe(self._leave)
+            self.loop.call_soon_threadsafe(self._leave)
         except RuntimeError:  # the loop is closed: nobody reads any more
             self._forget()
 
     async def left(self) -> None:
         """Take a reader away; when this returns, a source that nobody reads any more is closed."""
-        if asyncio.get_running_loop() is not self._loop:
+        if asyncio.get_running_loop() is not self.loop:
             self.leave()
             return
         self._leave()
@@ -198,6 +198,8 @@ class AsyncReader(Generic[Head, Item]):
     async def __anext__(self) -> Item:
         if self._left:
             raise StopAsyncIteration
+        if asyncio.get_running_loop() is not self._live.loop:
+            self._move_here()
         if not self._begun:
             await self.head()
         try:
@@ -207,6 +209,16 @@ class AsyncReader(Generic[Head, Item]):
             raise
         self._position += 1
         return item
+
+    def _move_here(self) -> None:
+        """Begin anew on this loop: the other one may be waiting for what is read here.
+
+        So it is where sync code on a loop reads a stream of that loop in a thread.
+        """
+        if self._position:
+            raise RuntimeError("This stream was begun on another event loop; read it there.")
+        self._live.leave()
+        self._live, self._begun = self._alone(), False
 
     async def aclose(self) -> None:
         """Leave the stream."""

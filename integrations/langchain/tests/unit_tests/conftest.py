@@ -5,12 +5,16 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
 
 from stampcache import Cache, open_cache
 
 sys.path.insert(0, str(Path(__file__).parent))
 
 from langchain_fakes import Shelf
+
+settings.register_profile("stampcache", deadline=None)  # busy machines are slow
+settings.load_profile("stampcache")
 
 
 @pytest.fixture

@@ -8,6 +8,7 @@ import copy
 import hashlib
 import json
 import re
+import uuid
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import aclosing, closing
 from itertools import islice
@@ -70,7 +71,7 @@ def bare(value: Any) -> Any:
             return {name: one for name, one in kept.items() if name != "stampcache_run"}
         case list() | tuple():
             return [bare(one) for one in value]
-    return value
+    return value.value if type(value).__name__ == "Interrupt" else value  # which has an id, too
 
 
 def summed(chunks: Iterable[Any]) -> Any:
@@ -80,6 +81,20 @@ def summed(chunks: Iterable[Any]) -> Any:
         addable = isinstance(chunk, str | BaseMessageChunk | dict) and hasattr(chunk, "__add__")
         total = total + chunk if addable and total is not None else chunk
     return total
+
+
+def are_apart(values: Sequence[Any]) -> bool:
+    """Tell whether nothing that can be changed belongs to two of these values."""
+    owned = [set(_owned(value)) for value in values]
+    return sum(map(len, owned)) == len(set().union(*owned))
+
+
+def _owned(value: Any) -> Iterator[int]:
+    if isinstance(value, BaseModel | dict | list):
+        yield id(value)
+        inside: Any = vars(value) if isinstance(value, BaseModel) else value
+        for one in inside.values() if isinstance(inside, dict) else inside:
+            yield from _owned(one)
 
 
 def vandalise(value: Any) -> None:
@@ -168,7 +183,9 @@ class ScriptedChat(BaseChatModel):
             generations=[ChatGeneration(message=self._whole(reply), generation_info=info)]
         )
 
-    async def _agenerate(self, messages: list[BaseMessage], *given: Any, **named: Any) -> ChatResult:
+    async def _agenerate(
+        self, messages: list[BaseMessage], *given: Any, **named: Any
+    ) -> ChatResult:
         return self._generate(messages, *given, **named)
 
     def _stream(
@@ -202,19 +219,20 @@ class ScriptedChat(BaseChatModel):
         broken = [one for one in reply.calls if one not in calls]
         return AIMessage(
             content=reply.content,
-            id=f"msg-{id(self)}-{len(self._told)}",
+            id=_fresh_id(),
             additional_kwargs=dict(reply.extra),
-            tool_calls=[{**one, "args": json.loads(one["args"])} for one in calls],  # type: ignore[typeddict-item]
-            invalid_tool_calls=[{**one, "error": None} for one in broken],  # type: ignore[typeddict-item]
-            usage_metadata=USAGE,  # type: ignore[arg-type]
+            tool_calls=[{**one, "args": json.loads(one["args"])} for one in calls],
+            invalid_tool_calls=[{**one, "error": None} for one in broken],
+            usage_metadata=USAGE,
             response_metadata={"model_name": self.model_name},
         )
 
     def _chunks(self, reply: "Reply") -> Iterator[ChatGenerationChunk]:
         if reply.kind == "nothing":
             return
+        said_as = _fresh_id()
         for message in _pieces(reply):
-            message.id = f"msg-{id(self)}-{len(self._told)}"
+            message.id = said_as
             yield ChatGenerationChunk(message=message)
         empty: Any = "" if isinstance(reply.content, str) else []
         last = AIMessageChunk(
@@ -266,6 +284,11 @@ def _without_tools(messages: Sequence[BaseMessage]) -> list[BaseMessage]:
     ]
 
 
+def _fresh_id() -> str:
+    """Return an id as a provider gives one to each reply."""
+    return f"msg-{uuid.uuid4()}"
+
+
 def _digest(value: Any) -> str:
     text = json.dumps(value, sort_keys=True, default=repr)
     return hashlib.blake2b(text.encode(), digest_size=6).hexdigest()
@@ -279,7 +302,9 @@ def _scripted(messages: list[BaseMessage], asked: Mapping[str, Any], digest: str
         return _as_json(kind, digest)
     if asked.get("tool_choice") and kind not in ("fail", "breaks", "nothing"):
         return _calling(kind, digest, tools[-1:])
-    if kind in ("call", "calls", "wrong", "mail", "ask") and not isinstance(messages[-1], ToolMessage):
+    if kind in ("call", "calls", "wrong", "mail", "ask") and not isinstance(
+        messages[-1], ToolMessage
+    ):
         named = {"call": tools[:1], "mail": tools[-1:], "ask": tools[-2:-1]}.get(kind, tools[:2])
         if named:
             return _calling(kind, digest, named)
@@ -302,7 +327,9 @@ def _saying(kind: str, digest: str) -> Reply:
             return Reply(kind=kind, digest=digest, content=text, finish="content_filter")
         case "refusal":
             extra = {"refusal": f"no {digest}"}
-            return Reply(kind=kind, digest=digest, content=f"I cannot help with {digest}", extra=extra)
+            return Reply(
+                kind=kind, digest=digest, content=f"I cannot help with {digest}", extra=extra
+            )
         case "empty" | "nothing":
             return Reply(kind=kind, digest=digest)
     return Reply(kind=kind, digest=digest, content=text)
@@ -364,19 +391,20 @@ def _pieces(reply: Reply) -> Iterator[AIMessageChunk]:
 
 
 class Recorder(BaseCallbackHandler):
-    """Notes the events of each run in their order; tokens are joined, since chunks may be cut otherwise."""
+    """Notes the events of each run in their order.
+
+    Tokens are joined, since a stored answer may be cut at other places than a fresh one.
+    """
 
     run_inline = True
 
     def __init__(self) -> None:
         self.runs: dict[Any, list[Any]] = {}
-        self.order: list[Any] = []
         self.tokens: dict[Any, str] = {}
         self.replies: list[AIMessage] = []
 
     def _note(self, run_id: Any, *what: Any) -> None:
         self.runs.setdefault(run_id, []).append(list(what))
-        self.order.append(list(what))
 
     def on_chain_start(self, serialized: Any, inputs: Any, *, run_id: Any, **given: Any) -> None:
         self._note(run_id, "chain starts", given.get("name"))
@@ -387,7 +415,9 @@ class Recorder(BaseCallbackHandler):
     def on_chain_error(self, error: BaseException, *, run_id: Any, **given: Any) -> None:
         self._note(run_id, "chain fails", bare(error))
 
-    def on_chat_model_start(self, serialized: Any, messages: Any, *, run_id: Any, **given: Any) -> None:
+    def on_chat_model_start(
+        self, serialized: Any, messages: Any, *, run_id: Any, **given: Any
+    ) -> None:
         params = given.get("invocation_params")
         self._note(run_id, "model starts", given.get("name"), params, conversation(messages[0]))
 
@@ -404,8 +434,8 @@ class Recorder(BaseCallbackHandler):
     def on_llm_error(self, error: BaseException, *, run_id: Any, **given: Any) -> None:
         self._note(run_id, "model fails", bare(error))
 
-    def on_tool_start(self, serialized: Any, text: Any, *, run_id: Any, **given: Any) -> None:
-        self._note(run_id, "tool starts", serialized.get("name"), text)
+    def on_tool_start(self, serialized: Any, input_str: Any, *, run_id: Any, **given: Any) -> None:
+        self._note(run_id, "tool starts", serialized.get("name"), input_str)
 
     def on_tool_end(self, output: Any, *, run_id: Any, **given: Any) -> None:
         self._note(run_id, "tool ends")
@@ -449,6 +479,11 @@ def drawn(draw: Callable[[Random], Drawn], length: int) -> st.SearchStrategy[lis
     return seeds.map(lambda given: [draw(Random(seed)) for seed in given if seed])
 
 
+def listed(draw: Callable[[Random], Drawn], length: int, random: Random) -> list[Drawn]:
+    """Return a list of things drawn evenly, always the same for the same numbers."""
+    return [draw(random) for _ in range(length)]
+
+
 # -- how an application is called -----------------------------------------------------------------------
 
 WAYS = ("invoke", "ainvoke", "stream", "astream", "left", "aleft", "batch", "abatch", "events")
@@ -458,7 +493,14 @@ BATCHES = frozenset({"batch", "abatch"})
 
 
 def call(
-    asked: Any, way: str, inputs: Sequence[Any], config: Any, *, options: Any, got: list[Any], chunks: int
+    asked: Any,
+    way: str,
+    inputs: Sequence[Any],
+    config: Any,
+    *,
+    options: Any,
+    got: list[Any],
+    chunks: int,
 ) -> list[Any]:
     """Call a Runnable; return what else is seen of the call than what the caller gets.
 
@@ -488,7 +530,9 @@ def call(
             with closing(asked.stream(first, config, **options)) as stream:
                 got.extend(islice(stream, chunks))
         case "events":
-            return asyncio.run(_events(asked.astream_events(first, config, version="v2", **options), got))
+            return asyncio.run(
+                _events(asked.astream_events(first, config, version="v2", **options), got)
+            )
         case _:
             limit = chunks if way == "aleft" else None
             asyncio.run(_read(asked.astream(first, config, **options), got, limit))
@@ -509,6 +553,8 @@ async def _events(stream: Any, got: list[Any]) -> list[Any]:
         if event["event"] == "on_chat_model_stream":
             got.append(event["data"]["chunk"])
         elif not event["event"].endswith("_stream"):
-            told = bare(event["data"].get("output")) if event["event"] == "on_chat_model_end" else None
+            told = (
+                bare(event["data"].get("output")) if event["event"] == "on_chat_model_end" else None
+            )
             seen.append([event["event"], event["name"], told])
     return sorted(seen, key=repr)  # steps that run at once have no order

@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 from langchain_core.caches import BaseCache
 from langchain_core.language_models import BaseChatModel
-from langchain_core.messages import AIMessage, BaseMessage
+from langchain_core.load import dumps
+from langchain_core.messages import AIMessage, BaseMessage, HumanMessage
 from langchain_core.outputs import ChatGeneration, ChatResult, Generation, LLMResult
 from langchain_core.runnables import RunnableLambda
 from langchain_deepseek import ChatDeepSeek
@@ -93,6 +94,22 @@ def test_methods_of_the_app_around_langchains_hide_nothing(cache: StampCache) ->
     assert model.calls == 2
 
 
+def test_a_method_of_a_model_that_hands_on_only_the_texts_hides_nothing(cache: StampCache) -> None:
+    class Asking(Telling):
+        def ask(self, prompt: str, llm_string: str) -> Any:
+            return cache.lookup(prompt, llm_string)
+
+    model = Asking()
+
+    class Between(Passing):
+        def lookup(self, prompt: str, llm_string: str) -> Any:
+            return model.ask(prompt, llm_string)
+
+    model.cache = Between(cache)
+    told = [{"max_tokens": 5}, {"max_tokens": 9}]
+    assert [model.invoke("hi", **options) for options in told * 2] == [f"{one}" for one in told * 2]
+
+
 def test_a_call_deep_inside_of_runnables_and_other_models_is_found(cache: StampCache) -> None:
     text = Telling(cache=cache)
     deep: Any = RunnableLambda(lambda asked: text.invoke(asked, top_k=2))
@@ -161,6 +178,12 @@ def test_a_field_whose_comparing_fails_fails_no_call(cache: StampCache) -> None:
     model = CountingChat(cache=cache)
     object.__setattr__(model, "base_url", Odd(["x"]))
     assert model.invoke("hi").content == "answer 1 to hi"
+
+
+def test_a_text_that_looks_like_a_chat_is_a_text(cache: StampCache) -> None:
+    model = CountingLLM(cache=cache)
+    told = [dumps([HumanMessage("hi", id=name)]) for name in ("1", "2")]
+    assert [model.invoke(text) for text in told] == [f"{text}!" for text in told]
 
 
 # -- models of the app's own classes ---------------------------------------------------------------

@@ -18,7 +18,7 @@ import pytest
 pytest.importorskip("langchain", minversion="1.2.18")
 pytest.importorskip("langgraph")
 
-from hypothesis import HealthCheck, settings
+from hypothesis import HealthCheck, Phase, settings
 from hypothesis import given as hypothesis_given
 from hypothesis import strategies as st
 from langchain.agents import create_agent
@@ -30,7 +30,7 @@ from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.graph import END, START, StateGraph
 from langgraph.graph.message import add_messages
 from langgraph.types import CachePolicy, Command, interrupt
-from lc_dialogues import TOKENS, Filled, ScriptedChat, bare, drawn, vandalise
+from lc_dialogues import TOKENS, Filled, ScriptedChat, bare, drawn, listed, vandalise
 from msgspec import Struct
 from typing_extensions import TypedDict
 
@@ -76,7 +76,7 @@ class Turn(Struct, frozen=True):
 
 def _say(draw: Random) -> Say:
     return Say(
-        kind=draw.choice((*KINDS, *sorted(KEPT), *sorted(KEPT))),
+        kind=draw.choice((*KINDS, *sorted(KEPT), "mail", "ask")),
         topic=draw.choice(("leave", "travel")),
         fresh=draw.random() < 0.7,
         tenant=draw.choice(("acme", "acme", "globex")),
@@ -95,7 +95,7 @@ class Nth(Struct, frozen=True):
 
 
 def _step(draw: Random) -> Nth | Turn:
-    if draw.random() < 0.1:
+    if draw.random() < 0.08:
         return Turn(draw.choice(("clear", "drop", "later")), draw.choice(TENANTS))
     return Nth(draw.choice((0, 0, 0, 1, 1, 2)), draw.random() < 0.7, draw.choice(WAYS))
 
@@ -156,7 +156,7 @@ def graph(model: Any, cache: Any) -> Any:
     def gate(state: State) -> Any:
         if state["messages"][-1].text.startswith("ask"):
             return {"said": [f"a person says {interrupt('may I')}"]}
-        return {"said": ["on"]}
+        return {"said": ["on"], "messages": [HumanMessage(f"{state['messages'][-1].text} again")]}
 
     def answer(state: State) -> Any:
         context = HumanMessage(f"{state['messages'][-1].text}: {state['found']} {state['said']}")
@@ -208,7 +208,8 @@ class App:
         if cache is not None and kind == "model":
             chat = self.model = ScriptedChat(cache=StampCache(cache))
         if cache is not None and kind == "middleware":
-            around = [StampCacheMiddleware(cache, cacheable_tools=["lookup", "count"])]
+            named = ["lookup", "count"]  # the tools hold an office, for which the version stands
+            around = [StampCacheMiddleware(cache, cacheable_tools=named, version="1")]
         self.forms = {
             form: create_agent(
                 chat,
@@ -234,7 +235,7 @@ class App:
         failed = None
         try:
             _run(app, say.way, given, whole, values)
-        except Exception as error:  # noqa: BLE001 - compared with that of the other application
+        except Exception as error:
             failed = bare(error)
         kept = [bare(each) for each in values]
         for each in values:
@@ -340,7 +341,12 @@ class Twins:
         """Checkpoints and streams are the same; but for the calls of tools that were skipped."""
         if self.kind != "middleware":
             assert bare(got.state) == bare(expected.state)
-            assert got.values == expected.values
+            shown = [each for each in got.values if isinstance(each, dict)]
+            assert shown == [each for each in expected.values if isinstance(each, dict)]
+            if (
+                self.kind != "graph" or got.told == expected.told
+            ):  # a node that does not run says nothing
+                assert got.values == expected.values
             return
         assert bare(_talk(got.state)) == bare(_talk(expected.state))
         assert got.state.get("structured_response") == expected.state.get("structured_response")
@@ -398,9 +404,13 @@ def _talk(state: Mapping[str, Any]) -> list[BaseMessage]:
     ]
 
 
-from hypothesis import Phase
-PHASES=[Phase.generate, Phase.shrink]
-QUICK = settings(max_examples=15, deadline=None, phases=PHASES, suppress_health_check=list(HealthCheck))
+SEEDS = 10
+QUICK = settings(
+    max_examples=12,
+    deadline=None,
+    phases=set(Phase) - {Phase.explain},
+    suppress_health_check=list(HealthCheck),
+)
 APPS = pytest.mark.parametrize("kind", ["chat", "model", "middleware", "graph"])
 
 
@@ -417,11 +427,9 @@ def test_cached_conversations_are_the_uncached_ones(kind: str) -> None:
 @APPS
 def test_the_conversations_do_hit(kind: str) -> None:
     tally: Counter[str] = Counter()
-
-    @settings(QUICK, derandomize=True, database=None)
-    @hypothesis_given(conversations)
-    def check(conversation: Any) -> None:
-        Twins(kind, tally).go(*conversation)
-
-    check()
-    print(tally)
+    for draw in map(Random, range(SEEDS)):
+        Twins(kind, tally).go(listed(_say, 3, draw), listed(_step, 12, draw))
+    kinds = [*(f"by {way}" for way in WAYS), "in form text", "of call"]
+    assert [kind for kind in kinds if not tally[f"hits {kind}"]] == []
+    assert tally["hits"] >= 20
+    assert tally["hits in later turns"] >= 1

@@ -117,6 +117,18 @@ def test_a_counter_of_a_derived_model_is_no_parameter_either() -> None:
     assert fingerprint.read(model, None) != before
 
 
+def test_what_is_remembered_of_classes_and_models_is_bounded(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("langchain_stampcache.fingerprint.KEPT", 4)
+    fingerprint = Fingerprint(version=None)
+    kinds = [type(f"Model{number}", (Counting,), {}) for number in range(12)]
+    told = [fingerprint.read(kind(model="m", api_key="sk-secret"), None) for kind in kinds]
+    assert len({repr(one.described) for one in told}) == 12
+    kept = (fingerprint._classes, fingerprint._fields, fingerprint._parameters, fingerprint._given)
+    assert max(map(len, kept)) <= 4
+
+
 def test_a1_a_field_that_a_derived_model_adds_is_a_parameter() -> None:
     plain = Counting(model="m", api_key="sk-secret")
     assert read(Counting(model="m", api_key="sk-secret", tone="kind")) != read(plain)

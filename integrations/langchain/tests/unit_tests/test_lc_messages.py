@@ -5,7 +5,16 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, SystemMessage
+from langchain_core.load import dumps
+from langchain_core.messages import (
+    AIMessage,
+    AIMessageChunk,
+    BaseMessage,
+    HumanMessage,
+    SystemMessage,
+    message_chunk_to_message,
+)
+from langchain_core.messages.tool import tool_call, tool_call_chunk
 
 from langchain_stampcache import prompt as prompts
 from stampcache.adapters import CanonicalError
@@ -57,3 +66,16 @@ def test_a_message_of_a_class_that_is_not_serialised_is_refused() -> None:
 
     with pytest.raises(CanonicalError, match="serialise"):
         prompts.of_messages([Own("hello")])
+
+
+@given(st.text(max_size=5), OPTIONS, st.booleans())
+def test_b8_a_turn_that_was_streamed_is_the_turn_that_came_whole(
+    content: str, options: dict[str, Any], called: bool
+) -> None:
+    chunk = AIMessageChunk(content=content, **options)
+    if called:
+        part = tool_call_chunk(name="get", args='{"a": 1}', id="call_1", index=0)
+        chunk.tool_call_chunks = [part]
+        chunk.tool_calls = [tool_call(name="get", args={"a": 1}, id="call_1")]
+    assert prompts.of_messages([chunk]) == prompts.of_messages([message_chunk_to_message(chunk)])
+    assert prompts.read(dumps([chunk])) == prompts.read(dumps([message_chunk_to_message(chunk)]))

@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from langchain_core.callbacks import AsyncCallbackHandler, BaseCallbackHandler
 from langchain_core.documents import Document
-from langchain_core.embeddings import DeterministicFakeEmbedding
+from langchain_core.embeddings import DeterministicFakeEmbedding, Embeddings
 from langchain_core.output_parsers import StrOutputParser
 from langchain_core.retrievers import BaseRetriever
 from langchain_core.runnables import ConfigurableField, RunnableLambda
@@ -22,7 +22,7 @@ from langchain_core.vectorstores import InMemoryVectorStore
 from langchain_fakes import CountingChat, Shelf
 from langchain_tests.integration_tests import RetrieversIntegrationTests
 from msgspec.structs import replace
-from pydantic import Field, PrivateAttr
+from pydantic import BaseModel, Field, PrivateAttr
 
 import stampcache
 from langchain_stampcache import CachedChain, CachedRetriever
@@ -785,3 +785,26 @@ def test_whatever_happens_documents_are_those_of_the_uncached_retriever(
                         tenant = argument
                     case "clear":
                         cache.clear()
+
+
+class Instructed(BaseModel, Embeddings):
+    """An embedder with a setting of which no list knows."""
+
+    model: str = "m"
+    options: dict[str, str] = {}
+
+    def embed_documents(self, texts: list[str]) -> list[list[float]]:
+        return [self.embed_query(text) for text in texts]
+
+    def embed_query(self, text: str) -> list[float]:
+        return [1.0, float(len(self.options.get("instruct", "")))]
+
+
+def test_a6_every_setting_of_the_store_s_embedder_is_keyed(opened: Cache) -> None:
+    for number, options in enumerate(({"instruct": "a"}, {"instruct": "b"}, {"other": "b"})):
+        store = InMemoryVectorStore(Instructed(options=options))
+        store.add_documents([Document(f"text {number}")])
+        retriever = CachedRetriever(
+            inner=store.as_retriever(), cache=opened, corpus="c", stamps=Stamps(index="1")
+        )
+        assert [each.page_content for each in retriever.invoke("q")] == [f"text {number}"]

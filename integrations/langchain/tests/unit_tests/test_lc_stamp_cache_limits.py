@@ -11,6 +11,7 @@ from typing import Any
 import httpx
 import pytest
 from langchain.agents import create_agent
+from langchain_core.caches import BaseCache
 from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
 from langchain_core.runnables import ensure_config
 from langchain_core.tools import tool
@@ -237,6 +238,25 @@ def test_the_rest_of_a_node_runs_again(cache: StampCache) -> None:
 
 
 # -- the table -------------------------------------------------------------------------------------
+
+
+async def test_a_cache_in_between_that_changes_the_thread_hides_options(cache: StampCache) -> None:
+    class Between(BaseCache):
+        def lookup(self, prompt: str, llm_string: str) -> Any:
+            return cache.lookup(prompt, llm_string)
+
+        def update(self, prompt: str, llm_string: str, return_val: Any) -> None:
+            cache.update(prompt, llm_string, return_val)
+
+        def clear(self, **kwargs: Any) -> None: ...
+
+    model = CountingLLM(cache=Between())
+    for tokens in (5, 6):
+        await model.ainvoke("hi", max_tokens=tokens)
+    assert model.calls == 1
+    for tokens in (5, 6):
+        model.invoke("hi", max_tokens=tokens)
+    assert model.calls == 3
 
 
 def test_each_row_of_the_table_names_its_test() -> None:

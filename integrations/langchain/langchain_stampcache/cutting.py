@@ -1,4 +1,4 @@
-"""A prompt around the text that asks in it: what is left once question and context are cut out."""
+"""A prompt out of which question and context are cut, and what is left of it then."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TypeAlias
@@ -11,8 +11,8 @@ from langchain_stampcache.template import Message, shell_of
 Marks: TypeAlias = Mapping[str, Mapping[str, str]]
 
 
-class Around(Struct, frozen=True):
-    """A prompt around the text that asks: the last message of a human, or a whole plain prompt.
+class CutPrompt(Struct, frozen=True):
+    """A prompt and the text in it that asks: the last message of a human, or a whole plain prompt.
 
     Messages of the system are kept apart from the turns of the conversation.
     """
@@ -22,8 +22,8 @@ class Around(Struct, frozen=True):
     messages: tuple[Message, ...]
 
     @classmethod
-    def of(cls, asked: prompts.Chat | str) -> "Around | None":
-        """Return the text that asks and what is around it, or ``None`` where no human's text is."""
+    def of(cls, asked: prompts.Chat | str) -> "CutPrompt | None":
+        """Return a prompt by the text in it that asks, or ``None`` where no human's text is."""
         if isinstance(asked, str):
             return cls(asked, 0, ({"content": asked},))
         for at in range(len(asked.messages) - 1, -1, -1):
