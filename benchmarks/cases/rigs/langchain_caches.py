@@ -16,7 +16,7 @@ from benchmarks.cases.scripted import ScriptedChat, ScriptedText
 from benchmarks.cases.stamped import StampedRig, around
 from benchmarks.cases.words import Ability, Call, Lack, Model, Reply, unseen
 from langchain_stampcache import StampCache
-from langchain_stampcache.finding import InPrompt
+from langchain_stampcache.llm_cache.finding import InPrompt
 from stampcache import Cache, Stamps
 from stampcache.adapters import Grounding
 

@@ -3,17 +3,17 @@
 from importlib import import_module
 from typing import TYPE_CHECKING
 
-from langchain_stampcache.cache import StampCache
-from langchain_stampcache.cached_retriever import CachedRetriever
-from langchain_stampcache.chain import CachedChain
-from langchain_stampcache.chat_model import CachedChatModel
-from langchain_stampcache.embeddings import CachedEmbeddings
-from langchain_stampcache.finding import InPrompt
+from langchain_stampcache.chains.chain import CachedChain
+from langchain_stampcache.chat.model import CachedChatModel
+from langchain_stampcache.llm_cache.cache import StampCache
+from langchain_stampcache.llm_cache.finding import InPrompt
+from langchain_stampcache.retrieval.embeddings import CachedEmbeddings
+from langchain_stampcache.retrieval.retriever import CachedRetriever
 
 if TYPE_CHECKING:
-    from langchain_stampcache.middleware import StampCacheMiddleware
-    from langchain_stampcache.node_cache import StampNodeCache
-    from langchain_stampcache.node_keys import node_key
+    from langchain_stampcache.agents.middleware import StampCacheMiddleware
+    from langchain_stampcache.graphs.keys import node_key
+    from langchain_stampcache.graphs.node_cache import StampNodeCache
 
 __version__ = "0.1.0"
 
@@ -30,9 +30,9 @@ __all__ = [
 ]
 
 _AGENTS = {
-    "StampCacheMiddleware": "middleware",
-    "StampNodeCache": "node_cache",
-    "node_key": "node_keys",
+    "StampCacheMiddleware": "agents.middleware",
+    "StampNodeCache": "graphs.node_cache",
+    "node_key": "graphs.keys",
 }
 
 

@@ -20,9 +20,11 @@ from msgspec import Struct
 from pydantic import BaseModel, SecretBytes, SecretStr
 
 from langchain_stampcache import keyed
-from langchain_stampcache.llm_string import ENDPOINTS, MODEL_NAMES, first_text
 from langchain_stampcache.parameters import (
+    ENDPOINTS,
+    MODEL_NAMES,
     MODEL_PARAMETERS,
+    first_text,
     is_core,
     is_framework,
     is_provider,

@@ -3,13 +3,16 @@
 import functools
 import inspect
 import sys
+from collections.abc import Mapping
 from typing import Any, TypeGuard
 
 from langchain_core.language_models import BaseLanguageModel
 from pydantic import BaseModel
 
-from langchain_stampcache.llm_string import ENDPOINTS, MODEL_NAMES
-
+ENDPOINTS = (
+    "openai_api_base", "base_url", "api_base", "azure_endpoint", "endpoint", "endpoint_url",
+)  # fmt: skip
+MODEL_NAMES = ("model_name", "model", "model_id")
 # Parameters of models under the names that providers' classes give them; keyed wherever they exist.
 MODEL_PARAMETERS = frozenset({
     *MODEL_NAMES, *ENDPOINTS, "azure_deployment", "default_headers", "default_query",
@@ -85,3 +88,9 @@ def untold_fields(kind: type[BaseLanguageModel[Any]]) -> frozenset[str]:
     """Return the fields of `untold_classes`."""
     named = (name for base in untold_classes(kind) for name in inspect.get_annotations(base))
     return frozenset(named) & kind.model_fields.keys()
+
+
+def first_text(params: Mapping[str, object], names: tuple[str, ...]) -> str:
+    """Return the first of the named parameters that is a non-empty string, else an empty one."""
+    found = (params.get(name) for name in names)
+    return next((each for each in found if isinstance(each, str) and each), "")

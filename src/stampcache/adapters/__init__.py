@@ -18,6 +18,7 @@ from stampcache.adapters.embedders import EmbedderSettings, Role
 from stampcache.adapters.fingerprint import callable_identity, value_identity
 from stampcache.adapters.front import Found, Front, Kept, Made, Read, Recheck, TooFew
 from stampcache.adapters.known import KnownSettings
+from stampcache.adapters.known_functions import KnownFunctions
 from stampcache.adapters.reporting import CacheFields, fields
 from stampcache.adapters.scoping import controls_in, kind_in, scope_in
 from stampcache.adapters.sources import SOURCE_NAMES, named_source
@@ -25,7 +26,6 @@ from stampcache.adapters.state import written_by
 from stampcache.adapters.streaming import Begun, Replay, Streaming
 from stampcache.adapters.vectors import Vectors
 from stampcache.adapters.versions import Grounding, Validity, VersionOf, checked, seen_stamp
-from stampcache.adapters.watching import KnownFunctions
 from stampcache.assembly import CAPACITY, LIFETIME_S
 from stampcache.core import Core
 from stampcache.effects import Flow, Step

@@ -16,8 +16,9 @@ from langchain_fakes import CountingChat, CountingLLM
 from openai_transport import Provider
 
 import stampcache
-from langchain_stampcache import StampCache, calling, pending
-from langchain_stampcache.calling import model_call
+from langchain_stampcache import StampCache
+from langchain_stampcache.llm_cache import calling, pending
+from langchain_stampcache.llm_cache.calling import model_call
 from stampcache import Evidence
 
 

@@ -288,8 +288,8 @@ def test_h11_nothing_a_caller_does_reaches_another(opened: Cache, shelf: Shelf) 
 def test_h1_an_unreadable_entry_is_a_miss_and_goes(app: App, opened: Cache) -> None:
     app.ask()
     documents = app.shelf.invoke(QUESTION)
-    from langchain_stampcache.evidence import evidence_of
-    from langchain_stampcache.requests import Asked
+    from langchain_stampcache.chains.requests import Asked
+    from langchain_stampcache.retrieval.evidence import evidence_of
 
     evidence = evidence_of(documents, corpus="")
     request = app.chain._serving.parts.requests.of(Asked(question=QUESTION), None, evidence)

@@ -23,7 +23,7 @@ from lc_chat_fakes import (
     was_hit,
 )
 
-from langchain_stampcache.chat_chunks import chunks_of
+from langchain_stampcache.chat.chunks import chunks_of
 from stampcache import Cache
 
 TEXT = "".join(SAID)

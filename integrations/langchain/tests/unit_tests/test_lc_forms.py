@@ -26,10 +26,10 @@ from langchain_fakes import CountingChat
 from pydantic import BaseModel
 
 import stampcache
-from langchain_stampcache import pending as pendings
 from langchain_stampcache import prompt
-from langchain_stampcache.evidence import VOLATILE_METADATA, evidence_of
-from langchain_stampcache.llm_string import STRINGS_KEPT, LlmSettings
+from langchain_stampcache.llm_cache import pending as pendings
+from langchain_stampcache.llm_cache.llm_string import STRINGS_KEPT, LlmSettings
+from langchain_stampcache.llm_cache.pending import Pending
 from langchain_stampcache.payload import (
     CHAIN,
     GENERATIONS,
@@ -43,8 +43,8 @@ from langchain_stampcache.payload import (
     load_result,
     load_whole,
 )
-from langchain_stampcache.pending import Pending
 from langchain_stampcache.pieces import Flowing, flowing, pieces_of, put_together
+from langchain_stampcache.retrieval.evidence import VOLATILE_METADATA, evidence_of
 from langchain_stampcache.usage import finish_reason, usage_of, worst
 from stampcache import Miss, Reason, Request, Stamps
 from stampcache.errors import CanonicalError, CodecError

@@ -12,7 +12,7 @@ from langchain_openai import ChatOpenAI
 from pydantic import SecretStr
 
 from langchain_stampcache.fingerprint import Fingerprint
-from langchain_stampcache.llm_string import LlmSettings
+from langchain_stampcache.llm_cache.llm_string import LlmSettings
 from stampcache import Stamps
 
 Identify = Callable[[Any], str]

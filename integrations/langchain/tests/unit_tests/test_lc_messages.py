@@ -28,7 +28,9 @@ OPTIONS = st.fixed_dictionaries(
         "id": st.none() | st.text(max_size=3),
         "name": st.none() | st.text(max_size=3),
         "response_metadata": METADATA,
-        "additional_kwargs": st.dictionaries(st.sampled_from(["reasoning_content", "a"]), st.text()),
+        "additional_kwargs": st.dictionaries(
+            st.sampled_from(["reasoning_content", "a"]), st.text()
+        ),
         "unknown_field": st.text(max_size=3),
     },
 )

@@ -458,7 +458,7 @@ def test_the_agent_answers_while_the_store_is_down() -> None:
 def test_a_damaged_entry_is_a_miss(opened: Cache, monkeypatch: pytest.MonkeyPatch) -> None:
     agent = Agent(opened)
     agent.ask()
-    monkeypatch.setattr("langchain_stampcache.agent_runs.AGENT", "lc.agent.2")
+    monkeypatch.setattr("langchain_stampcache.agents.runs.AGENT", "lc.agent.2")
     assert not reported(agent.ask())[0]
     assert agent.count("error.adapter.undecodable") == 1
     assert reported(agent.ask())[0]

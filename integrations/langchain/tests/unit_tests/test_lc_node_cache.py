@@ -361,7 +361,7 @@ def test_a_result_of_another_form_is_a_miss(
     opened: Cache, nodes: StampNodeCache, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     put(nodes, 1)
-    monkeypatch.setattr("langchain_stampcache.node_values.NODE", "lc.node.2")
+    monkeypatch.setattr("langchain_stampcache.graphs.values.NODE", "lc.node.2")
     assert nodes.get([KEY]) == {}
     assert counters(opened)["error.adapter.undecodable"] == 1
 

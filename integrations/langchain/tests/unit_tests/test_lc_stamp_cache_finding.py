@@ -11,7 +11,7 @@ from langchain_core.prompts import ChatPromptTemplate, PromptTemplate
 
 import stampcache
 from langchain_stampcache import prompt as prompts
-from langchain_stampcache.finding import Finder, Finding, InPrompt, Variables
+from langchain_stampcache.llm_cache.finding import Finder, Finding, InPrompt, Variables
 from stampcache import Evidence
 
 ONE = ChatPromptTemplate.from_template("C:{context}\nQ:{input}")

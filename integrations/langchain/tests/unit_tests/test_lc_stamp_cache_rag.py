@@ -11,7 +11,7 @@ from langchain_fakes import CountingChat, CountingLLM
 
 import stampcache
 from langchain_stampcache import StampCache
-from langchain_stampcache.finding import InPrompt
+from langchain_stampcache.llm_cache.finding import InPrompt
 from stampcache import ConfigError, Evidence, Manifest, Stamps
 from stampcache.testing import AngleEmbedder
 

@@ -19,8 +19,8 @@ from langchain_core.prompts import (
 )
 
 from langchain_stampcache import prompt as prompts
-from langchain_stampcache.template import Template
-from langchain_stampcache.template_text import Hole, Pattern
+from langchain_stampcache.llm_cache.template import Template
+from langchain_stampcache.llm_cache.template_text import Hole, Pattern
 from stampcache import ConfigError
 
 MARKS = [

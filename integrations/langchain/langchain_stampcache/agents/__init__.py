@@ -1,0 +1,1 @@
+"""The final answers of agents: `StampCacheMiddleware`."""

@@ -1,0 +1,1 @@
+"""Retrieval and answer as one Runnable: `CachedChain`, of parts or around a chain."""

@@ -1,0 +1,1 @@
+"""One chat model behind a cache: `CachedChatModel`."""

@@ -1,0 +1,1 @@
+"""Results of nodes of a LangGraph graph: `StampNodeCache` and `node_key`."""

@@ -1,0 +1,1 @@
+"""Retrievers and embeddings: their caches, and what of them is keyed."""
