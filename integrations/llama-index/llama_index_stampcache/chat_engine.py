@@ -7,7 +7,6 @@ from llama_index.core.base.llms.types import ChatMessage, ChatResponseAsyncGen, 
 from llama_index.core.base.response.schema import RESPONSE_TYPE
 from llama_index.core.callbacks import CallbackManager, trace_method
 from llama_index.core.chat_engine import (
-    CondensePlusContextChatEngine,
     CondenseQuestionChatEngine,
     ContextChatEngine,
     SimpleChatEngine,
@@ -18,12 +17,12 @@ from llama_index.core.chat_engine.types import (
     StreamingAgentChatResponse,
 )
 from llama_index.core.memory import BaseMemory
-from llama_index.core.query_engine import RetrieverQueryEngine
 from llama_index.core.schema import NodeWithScore
 from llama_index.core.tools import ToolOutput
 from llama_index.core.types import Thread
 from msgspec import Struct
 
+from llama_index_stampcache.chat_behind import known_engine, queried
 from llama_index_stampcache.chat_responses import (
     achunks_of,
     chunks_of,
@@ -35,20 +34,19 @@ from llama_index_stampcache.chat_responses import (
 from llama_index_stampcache.conversing import (
     Behind,
     Conversing,
-    KnownEngine,
     OverContext,
     OverModel,
     OverQueries,
     whole_engine,
 )
 from llama_index_stampcache.describing import Describer
-from llama_index_stampcache.engine import CachedQueryEngine, check_identity
+from llama_index_stampcache.engine import check_identity
 from llama_index_stampcache.fingerprint import Fingerprint
 from llama_index_stampcache.making import Telling
 from llama_index_stampcache.memories import Said, written
-from llama_index_stampcache.turns import Switched, Turn
+from llama_index_stampcache.turns import Turn
 from llama_index_stampcache.usage import listen
-from stampcache import AsyncCache, Cache, ConfigError, Manifest, Stamps, open_cache
+from stampcache import AsyncCache, Cache, Manifest, Stamps, open_cache
 from stampcache.adapters import (
     Explanation,
     Flow,
@@ -58,16 +56,6 @@ from stampcache.adapters import (
     VersionOf,
     checked,
 )
-
-KNOWN = (
-    CondenseQuestionChatEngine,
-    ContextChatEngine,
-    CondensePlusContextChatEngine,
-    SimpleChatEngine,
-)
-
-
-_WAYS = ("chat", "achat", "stream_chat", "astream_chat", "_run_c3", "_arun_c3")
 
 
 class _Answered(Struct, frozen=True):
@@ -126,7 +114,7 @@ class CachedChatEngine(BaseChatEngine):
         Raises:
             ConfigError: the engine is none of these, or cannot be cached that way.
         """
-        self._inner = _known(inner)
+        self._inner = known_engine(inner)
         self.callback_manager: CallbackManager = self._inner.callback_manager
         given = Validity(
             grounding=grounding,
@@ -160,7 +148,7 @@ class CachedChatEngine(BaseChatEngine):
         inner = self._inner
         if isinstance(inner, CondenseQuestionChatEngine):
             engines = (
-                _queried(inner, cache, given, manifest, name, streams=streams)
+                queried(inner, cache, given, manifest, name, streams=streams)
                 for streams in (False, True)
             )
             return OverQueries(inner, *engines)
@@ -325,53 +313,3 @@ class CachedChatEngine(BaseChatEngine):
     def _sources(self, answered: _Answered) -> list[ToolOutput]:
         source = self._parts.source(answered.turn, answered.response)
         return [] if source is None else [source]
-
-
-def _known(inner: BaseChatEngine) -> KnownEngine:
-    """Return an engine whose turns are known; what one of another class does would be left out.
-
-    Raises:
-        ConfigError: it is none of them, or takes its turns in a way of its own.
-    """
-    if not isinstance(inner, KNOWN):
-        names = ", ".join(kind.__name__ for kind in KNOWN)
-        raise ConfigError(f"A {type(inner).__name__} is no chat engine that is known: {names}.")
-    base = next(kind for kind in KNOWN if isinstance(inner, kind))
-    below = type(inner).__mro__[: type(inner).__mro__.index(base)]
-    own = [way for way in _WAYS if any(way in vars(kind) for kind in below)]
-    if own:
-        raise ConfigError(
-            f"{type(inner).__name__} has {', '.join(own)} of its own, in place of those of "
-            f"{base.__name__}; put the cache into it instead, around its query engine or model."
-        )
-    return inner
-
-
-def _queried(
-    chat: CondenseQuestionChatEngine,
-    cache: Cache | AsyncCache,
-    given: Validity,
-    manifest: Manifest | str | Path | None,
-    name: str,
-    *,
-    streams: bool,
-) -> CachedQueryEngine:
-    """Return the query engine of a chat engine behind the cache: once is enough."""
-    engine = chat._query_engine
-    if isinstance(engine, CachedQueryEngine):
-        engine = engine.inner
-    if isinstance(engine, RetrieverQueryEngine):
-        engine = Switched(engine, streams=streams)
-    return CachedQueryEngine(
-        engine,
-        cache=cache,
-        grounding=given.grounding,
-        version_of=given.version_of,
-        corpus=given.corpus,
-        stamps=given.stamps,
-        manifest=manifest,
-        kind=given.kind,
-        allow_stale=given.allow_stale,
-        version=given.version,
-        name=name,
-    )

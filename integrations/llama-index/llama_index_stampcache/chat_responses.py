@@ -1,7 +1,6 @@
 """From the response to a turn to what a chat engine of the framework gives and remembers."""
 
-import asyncio
-
+from llama_index.core.async_utils import asyncio_run
 from llama_index.core.base.llms.types import (
     ChatMessage,
     ChatResponse,
@@ -24,7 +23,8 @@ def whole(response: RESPONSE_TYPE) -> Flow[RESPONSE_TYPE]:
     """Read a stream to its end, where a whole answer is asked for."""
     if isinstance(response, AsyncStreamingResponse):
         read = response.get_response
-        return (yield from Step(sync=lambda: asyncio.run(read()), aio=read))
+        read_all: Step[RESPONSE_TYPE] = Step(sync=lambda: asyncio_run(read()), aio=read)
+        return (yield from read_all)
     return response.get_response() if isinstance(response, StreamingResponse) else response
 
 

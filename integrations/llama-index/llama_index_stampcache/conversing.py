@@ -28,7 +28,7 @@ from llama_index_stampcache.making import Telling
 from llama_index_stampcache.memories import Said, history_for, overwritten, remembered, written
 from llama_index_stampcache.requests import Inputs, Requests
 from llama_index_stampcache.serving import Serving
-from llama_index_stampcache.turns import NO_TURN, ContextTurn, SimpleTurn, Turn
+from llama_index_stampcache.turns import ASKED, NO_TURN, ContextTurn, SimpleTurn, Turn
 from stampcache.adapters import Explanation, Flow, Front, Step, Validity
 
 KnownEngine: TypeAlias = (
@@ -214,10 +214,11 @@ class OverContext(_OverParts):
     def source(self, turn: Turn, response: RESPONSE_TYPE) -> ToolOutput:
         """See `Conversing`."""
         nodes = list(response.source_nodes)
+        asked = (response.metadata or {}).get(ASKED, turn.question)
         return ToolOutput(
             tool_name="retriever",
             content=str(nodes),
-            raw_input={"message": turn.question},
+            raw_input={"message": asked},
             raw_output=nodes,
         )
 

@@ -6,12 +6,12 @@ identity (an unknown object, or a function that sees one) is refused.
 """
 
 import dataclasses
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from enum import Enum
 from functools import partial
 from pathlib import PurePath
 from types import FunctionType, MethodType
-from typing import Any, Protocol, TypeAlias, runtime_checkable
+from typing import Any, TypeAlias, TypeVar, cast
 from weakref import WeakValueDictionary
 
 from llama_index.core.base.base_retriever import BaseRetriever
@@ -34,45 +34,43 @@ from msgspec.structs import replace
 from pydantic import BaseModel, SecretBytes, SecretStr
 
 from llama_index_stampcache import keyed
+from llama_index_stampcache.hidden import hidden_of_model, hidden_of_postprocessor
 from llama_index_stampcache.keyed import Keyed
+from llama_index_stampcache.parts import (
+    Described,
+    Position,
+    class_name,
+    objects_behind,
+    scalars,
+    unbound,
+)
 from stampcache import canonical
-from stampcache.adapters import CanonicalError, callable_identity, name_of, shaping, written_by
+from stampcache.adapters import (
+    CanonicalError,
+    EmbedderSettings,
+    KnownFunctions,
+    name_of,
+    shaping,
+    written_by,
+)
 
+Read = TypeVar("Read")
 MAX_DEPTH = 24
+_PARTS_KEPT = 64
 _PLAIN = frozenset({type(None), bool, int, float, str})
 _RETRIEVING = ("retrieve", "aretrieve", "_retrieve", "_aretrieve")
 _NAMED_BY_CLASS = (CallbackManager, StorageContext, BaseDocumentStore, BaseKVStore)
 
 
-@runtime_checkable
-class Described(Protocol):
-    """An engine that tells itself which parts identify it."""
-
-    def identity_parts(self) -> Mapping[str, object]:
-        """Return objects and plain values, to be described in turn."""
-        ...
-
-
-class Position(Struct, frozen=True, kw_only=True):
-    """Where in an engine a value stands, and how strict the description is there.
-
-    ``opaque_ok``: an unknown object may go by its class; ``functions_ok``: so may a function
-    without identity. ``in_model``: secrets are left out.
-    """
-
-    where: str
-    depth: int = 0
-    opaque_ok: bool = False
-    functions_ok: bool = False
-    in_model: bool = False
-
-    def inside(self, name: str) -> "Position":
-        """Return the position of a part."""
-        return replace(self, where=f"{self.where}.{name}", depth=self.depth + 1)
-
-
 # The object may be of any class: which one, the table in `Describer._kind` has found out.
 Describe: TypeAlias = Callable[[Any, Position], dict[str, object]]
+
+
+class _Seen(Struct, frozen=True):
+    """What was read of a part, which is kept so that no other one has its id."""
+
+    part: object
+    read: object
 
 
 class Describer:
@@ -88,6 +86,8 @@ class Describer:
         self._schemas: dict[type[BaseModel], object] = {}
         self._kinds: dict[type, Describe] = {}
         self._of_whole_index: WeakValueDictionary[int, BaseRetriever] = WeakValueDictionary()
+        self._parts_seen: dict[int, _Seen] = {}
+        self._functions = KnownFunctions()
 
     def describe(self, value: object, position: Position) -> object:
         """Return a value of any class as plain data.
@@ -99,6 +99,12 @@ class Describer:
             return value
         if position.depth > MAX_DEPTH:
             raise CanonicalError(f"{position.where} is nested deeper than {MAX_DEPTH} levels.")
+        if type(value) in self._kinds:  # an object, as was found out before
+            return self._object(value, position)
+        if type(value) is dict:  # the same as below, which takes longer to find out
+            return self._mapping(value, position)
+        if type(value) is list:
+            return self._list(value, position)
         match value:
             case Enum():
                 return self.describe(value.value, position)
@@ -109,10 +115,9 @@ class Describer:
             case PurePath():
                 return str(value)
             case Mapping():
-                known = keyed.no_secret if position.in_model else keyed.everything
-                return dict(self._items(value.items(), position, known))
+                return self._mapping(value, position)
             case list() | tuple():
-                return [self._part(one, str(at), position) for at, one in enumerate(value)]
+                return self._list(value, position)
             case set() | frozenset():
                 return sorted((self.describe(one, position) for one in value), key=canonical.value)
             case type():
@@ -120,22 +125,29 @@ class Describer:
             case _:
                 return self._object(value, position)
 
+    def _mapping(self, value: Mapping[Any, object], position: Position) -> dict[str, object]:
+        known = keyed.no_secret if position.in_model else keyed.everything
+        return dict(self._items(value.items(), position, known)) if value else {}
+
+    def _list(self, value: Sequence[object], position: Position) -> list[object]:
+        return [self._part(one, str(at), position) for at, one in enumerate(value)]
+
     def _part(self, value: object, name: str, position: Position) -> object:
         return value if type(value) in _PLAIN else self.describe(value, position.inside(name))
 
     def _items(
         self, items: Iterable[tuple[object, object]], position: Position, known: Keyed
     ) -> Iterator[tuple[str, object]]:
+        shape = known is not keyed.everything
         for key, item in items:
-            name = str(key.value) if isinstance(key, Enum) else key
-            if not isinstance(name, str):
-                raise CanonicalError(f"{position.where} has the key {key!r}; use string keys.")
-            shaped = item if known is keyed.everything else shaping(name, item)
+            name = key if type(key) is str else _key(key, position)
+            shaped = shaping(name, item) if shape else item
             if known(name, shaped):
-                yield name, self._part(shaped, name, position)
+                plain = type(shaped) in _PLAIN
+                yield name, shaped if plain else self.describe(shaped, position.inside(name))
 
     def _class(self, value: type) -> object:
-        named = {"type": _name(value)}
+        named = {"type": class_name(value)}
         if not issubclass(value, BaseModel):
             return named
         if value not in self._schemas:
@@ -147,18 +159,18 @@ class Describer:
         described = self._kinds.get(kind)
         if described is None:
             described = self._kinds[kind] = self._kind(kind)
-        return {"class": _name(kind), **described(value, position)}
+        return {"class": class_name(kind), **described(value, position)}
 
     def _kind(self, kind: type) -> Describe:
         """Return how objects of a class are described: the first base that is known decides."""
         known: tuple[tuple[type | tuple[type, ...], Describe], ...] = (
             (Described, lambda it, at: self._described(it.identity_parts().items(), at)),
-            (BaseLLM, lambda it, at: self._fields(it, replace(at, in_model=True), keyed.of_model)),
+            (BaseLLM, self._model),
             ((SecretStr, SecretBytes), lambda _, __: {}),
-            (BaseEmbedding, lambda it, _: {"name": name_of(it)}),
+            (BaseEmbedding, self._embedding),
             (BaseNode, lambda it, _: {"content": it.hash}),
             (BaseIndex, lambda it, _: {"id": "" if self._index_named else it.index_id}),
-            (BasePydanticVectorStore, lambda it, _: _scalars(it)),
+            (BasePydanticVectorStore, lambda it, _: scalars(it)),
             (_NAMED_BY_CLASS, lambda _, __: {}),
             (BaseNodePostprocessor, self._postprocessor),
             (MetadataFilter, lambda it, at: self._fields(it, at, keyed.everything)),  # its key, too
@@ -218,11 +230,40 @@ class Describer:
         parts = ((name, getattr(value, name)) for name in names)
         return dict(self._items(parts, position, known))
 
+    def _model(self, value: Any, position: Position) -> dict[str, object]:
+        inside = replace(position, in_model=True)
+        hidden = self._seen_first(
+            value,
+            lambda: hidden_of_model(
+                value, lambda name, part: self.describe(part, inside.inside(name))
+            ),
+        )
+        return {**self._fields(value, inside, keyed.of_model), "<hidden>": hidden}
+
+    def _embedding(self, value: Any, position: Position) -> dict[str, object]:
+        if self._rechecked and position.opaque_ok:
+            return {"name": name_of(value)}
+        version = "" if position.opaque_ok else None
+        settings = self._seen_first(
+            value, lambda: EmbedderSettings(value, framework="llama-index", version=version)
+        )
+        return {"embedder": settings.of("query").params["embedder"]}
+
+    def _seen_first(self, part: object, read: Callable[[], Read]) -> Read:
+        """Return what was read of a part when it was met first; later notes of it are its state."""
+        known = self._parts_seen.get(id(part))
+        if known is None:
+            if len(self._parts_seen) >= _PARTS_KEPT:
+                self._parts_seen.clear()
+            known = self._parts_seen[id(part)] = _Seen(part, read())
+        return cast(Read, known.read)
+
     def _postprocessor(self, value: Any, position: Position) -> dict[str, object]:
         inside = self._retrieval(position)
-        private = (value.__pydantic_private__ or {}).items()
-        functions = ((name, part) for name, part in private if isinstance(part, FunctionType))
-        return {**self._fields(value, inside), **self._described(functions, inside)}
+        hidden = hidden_of_postprocessor(
+            value, lambda name, part: self.describe(part, inside.inside(name))
+        )
+        return {**self._fields(value, inside), "<hidden>": hidden}
 
     def _attributes(self, value: Any, position: Position) -> dict[str, object]:
         return self._named(value, vars(value), position)
@@ -230,8 +271,8 @@ class Describer:
     def _named(
         self, owner: Any, parts: Mapping[str, object], position: Position
     ) -> dict[str, object]:
-        unbound = ((name, _unbound(part, owner)) for name, part in parts.items())
-        return dict(self._items(unbound, position, keyed.of_object))
+        items = ((name, unbound(part, owner)) for name, part in parts.items())
+        return dict(self._items(items, position, keyed.of_object))
 
     def _dataclass(self, value: Any, position: Position) -> dict[str, object]:
         parts = ((one.name, getattr(value, one.name)) for one in dataclasses.fields(value))
@@ -249,7 +290,7 @@ class Describer:
             return self.describe(part, inside)
 
         try:
-            return {"function": callable_identity(value, resolve=seen)}
+            return {"function": self._functions.identity(value, resolve=seen)}
         except CanonicalError as error:
             if position.functions_ok:
                 return {}
@@ -263,32 +304,8 @@ class Describer:
         )
 
 
-def objects_behind(retriever: ObjectRetriever[Any]) -> list[object] | None:
-    """Return the objects among which one retrieves; ``None`` where they are made when they are found."""
-    mapping = retriever.object_node_mapping
-    tools = getattr(mapping, "_tools", None)  # which such a mapping does not list
-    try:
-        known: Mapping[object, object] = mapping.obj_node_mapping if tools is None else tools
-    except NotImplementedError:
-        return None
-    return list(known.values())  # their keys may be addresses
-
-
-def _unbound(part: object, owner: object) -> object:
-    """Return an object's own method by its name, since it would lead back to the object."""
-    if isinstance(part, MethodType) and part.__self__ is owner:
-        return {"method": part.__func__.__qualname__}
-    return part
-
-
-def _scalars(value: BaseModel) -> dict[str, object]:
-    fields = {name: getattr(value, name) for name in type(value).model_fields}
-    return {
-        name: field
-        for name, field in fields.items()
-        if isinstance(field, str | int | float) and keyed.of_object(name, field)
-    }
-
-
-def _name(kind: type) -> str:
-    return f"{kind.__module__}.{kind.__qualname__}"
+def _key(key: object, position: Position) -> str:
+    name = str(key.value) if isinstance(key, Enum) else key
+    if not isinstance(name, str):
+        raise CanonicalError(f"{position.where} has the key {key!r}; use string keys.")
+    return name

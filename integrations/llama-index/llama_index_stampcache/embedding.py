@@ -170,7 +170,7 @@ class CachedEmbedding(BaseEmbedding):
 
     def _paced(self, step: Step[Made]) -> Step[Made]:
         """Return a step that waits for the rate limiter of the inner model: only what is made counts."""
-        limiter: Any = self._inner.rate_limiter
+        limiter: Any = getattr(self._inner, "rate_limiter", None)  # older versions have none
         if limiter is None:
             return step
 

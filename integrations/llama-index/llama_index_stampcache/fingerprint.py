@@ -4,18 +4,12 @@ Everything is keyed unless a list says that it does not change an answer. Of wha
 user gives ``version=`` instead.
 """
 
-import msgspec
-from msgspec import Struct
-
-from llama_index_stampcache.describing import Describer, Position
+from llama_index_stampcache.describing import Describer
+from llama_index_stampcache.hidden import endpoints_of
 from llama_index_stampcache.inner import Inner
+from llama_index_stampcache.parts import Position
 from stampcache import Settings, Stamps
-from stampcache.adapters import CanonicalError, Validity, seen_stamp
-
-
-class _Digested(Struct, frozen=True):
-    written: bytes
-    settings: Settings
+from stampcache.adapters import KnownSettings, Validity, seen_stamp
 
 
 class Fingerprint:
@@ -34,7 +28,7 @@ class Fingerprint:
         self._describer = Describer(
             rechecked=validity.rechecked, index_named=validity.rechecked or bool(named)
         )
-        self._last: _Digested | None = None
+        self._known_settings = KnownSettings()
 
     def settings(self) -> Settings:
         """Return the settings in force, digested.
@@ -55,19 +49,13 @@ class Fingerprint:
         }
         llm = self._inner.llm
         model = "" if llm is None else llm.metadata.model_name
-        endpoint = str(getattr(llm, "api_base", None) or "")
-        return self._digested(model, endpoint, params)
+        endpoints = [] if llm is None else endpoints_of(llm)
+        endpoint = endpoints[0] if endpoints else ""
+        keyed = {**params, "model": model, "endpoints": endpoints}
+        return self._known_settings.of(keyed, lambda: self._digested(model, endpoint, keyed))
 
     def _digested(self, model: str, endpoint: str, params: dict[str, object]) -> Settings:
-        """Return the settings, digested; the last ones are kept, since they rarely change."""
-        try:
-            written = msgspec.json.encode([model, endpoint, params])
-        except (msgspec.MsgspecError, TypeError, ValueError, OverflowError) as error:
-            raise CanonicalError(f"The engine's settings are no JSON: {error}") from error
-        known = self._last
-        if known is not None and known.written == written:
-            return known.settings
-        settings = Settings(
+        return Settings(
             model=model,
             endpoint=endpoint,
             params=params,
@@ -75,10 +63,6 @@ class Fingerprint:
             corpus=self._validity.corpus,
             whole_corpus=self._validity.whole_corpus,
         )
-        if settings.problem:
-            raise CanonicalError(settings.problem)
-        self._last = _Digested(written, settings)
-        return settings
 
     def _seen(self) -> Stamps:
         """Return the stamps that the engine shows, of those that nobody gave.

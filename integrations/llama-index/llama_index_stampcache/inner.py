@@ -25,7 +25,7 @@ from llama_index.core.schema import MetadataMode, NodeWithScore, QueryBundle
 from llama_index.core.tools import QueryEngineTool
 from pydantic import BaseModel
 
-from llama_index_stampcache.describing import Described, objects_behind
+from llama_index_stampcache.parts import Described, objects_behind
 from stampcache.adapters import Step
 
 _EMPTY = "Empty Response"

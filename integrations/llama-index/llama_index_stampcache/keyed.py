@@ -9,8 +9,9 @@ from typing import TypeAlias
 from stampcache.adapters import CALLING, holds_secret
 
 Keyed: TypeAlias = Callable[[str, object], bool]
-# Outside of a model a part of these names may say what it does: which tags it filters by.
-_MEANT = frozenset({"cache", "metadata", "tags"})
+# Outside of a model a part of these names may say what it does: which tags it filters by, how often it
+# has an answer made anew.
+_MEANT = frozenset({"cache", "max_retries", "metadata", "tags"})
 # The objects behind index nodes are retrieved, and compared as evidence.
 _UNKEYED = (CALLING - _MEANT) | {"object_map"}
 

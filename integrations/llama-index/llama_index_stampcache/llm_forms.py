@@ -160,6 +160,8 @@ def described_raw(raw: object) -> Any:
 
 def own(value: Any) -> Any:
     """Return a copy of plain data."""
+    if type(value) in _PLAIN:
+        return value
     if isinstance(value, Mapping):
         return {name: own(item) for name, item in value.items()}
     return [own(item) for item in value] if isinstance(value, list | tuple) else value

@@ -4,28 +4,21 @@ Everything is keyed unless a list says that it does not change an answer; the mo
 which holds its key, is never used.
 """
 
-import contextlib
 from collections.abc import Mapping
 
-import msgspec
 from llama_index.core.llms import LLM
-from msgspec import Struct
-from pydantic import BaseModel
 
 from llama_index_stampcache import keyed
-from llama_index_stampcache.describing import Describer, Position
+from llama_index_stampcache.describing import Describer
+from llama_index_stampcache.hidden import endpoint_of
 from llama_index_stampcache.llm_forms import Call, Form
 from llama_index_stampcache.llm_messages import keyed_messages
+from llama_index_stampcache.parts import Position
 from stampcache import Request, Seam, Settings
-from stampcache.adapters import CanonicalError, Validity, shaping, surroundings
+from stampcache.adapters import CanonicalError, KnownSettings, Validity, shaping, surroundings
 
 # Arguments in which any name may be that of a property, which only looks like one of a secret.
 _SCHEMAS = frozenset({"tools", "functions", "tool_choice", "function_call", "response_format"})
-
-
-class _Digested(Struct, frozen=True):
-    written: bytes
-    settings: Settings
 
 
 class LLMRequests:
@@ -35,12 +28,11 @@ class LLMRequests:
         self._inner = inner
         self._validity = validity
         self._describer = Describer(rechecked=False, index_named=True)
-        self._last: _Digested | None = None
+        self._known = KnownSettings()
         known = validity.version is not None
         self._position = Position(
             where=type(inner).__name__, opaque_ok=known, functions_ok=known, in_model=True
         )
-        self._hidden = hidden_parts(inner, self._describer, self._position)
 
     def of(self, call: Call, *, aio: bool) -> Request:
         """Return the request of one call.
@@ -64,7 +56,7 @@ class LLMRequests:
         )
 
     def settings(self, *, aio: bool) -> Settings:
-        """Return the settings in force, digested; the last ones are kept, since they rarely change.
+        """Return the settings in force, digested once for each state that they are in.
 
         Raises:
             CanonicalError: a part of the model has no identity; the message names it.
@@ -74,29 +66,19 @@ class LLMRequests:
             "framework": "llama-index",
             "version": self._validity.version,
             "llm": self._describer.describe(inner, self._position),
-            "hidden": self._hidden,
         }
-        return self._digested(inner.metadata.model_name, endpoint_of(inner, aio=aio), params)
+        model, endpoint = inner.metadata.model_name, endpoint_of(inner, aio=aio)
+        params |= {"model": model, "endpoint": endpoint}
+        return self._known.of(params, lambda: self._digested(model, endpoint, params))
 
     def _digested(self, model: str, endpoint: str, params: dict[str, object]) -> Settings:
-        try:
-            written = msgspec.json.encode([model, endpoint, params])
-        except (msgspec.MsgspecError, TypeError, ValueError, OverflowError) as error:
-            raise CanonicalError(f"The model's parameters are no JSON: {error}") from error
-        last = self._last
-        if last is not None and last.written == written:
-            return last.settings
-        settings = Settings(
+        return Settings(
             model=model,
             endpoint=endpoint,
             params=params,
             stamps=self._validity.stamps,
             seam=Seam.MODEL,
         )
-        if settings.problem:
-            raise CanonicalError(settings.problem)
-        self._last = _Digested(written, settings)
-        return settings
 
 
 def _asked(call: Call, describer: Describer) -> object:
@@ -116,35 +98,3 @@ def _arguments(kwargs: Mapping[str, object], describer: Describer) -> dict[str, 
             position = Position(where=name, in_model=not schema)
             described[name] = describer.describe(shaped, position)
     return described
-
-
-def hidden_parts(inner: LLM, describer: Describer, position: Position) -> dict[str, object]:
-    """Return what private attributes tell of how a model is set, as they are when it is wrapped.
-
-    Some models keep their parameters there, or a model of another framework. What they note later is
-    their state, and what else they hold (clients, locks) is how they are asked.
-
-    Raises:
-        CanonicalError: a model inside of this one has no identity.
-    """
-    hidden: dict[str, object] = {}
-    for name, value in (inner.__pydantic_private__ or {}).items():
-        if not keyed.of_model(name.lstrip("_"), value):
-            continue
-        inside = position.inside(name)
-        path = getattr(value, "name_or_path", None)  # of weights and tokenizers
-        if isinstance(value, BaseModel):
-            hidden[name] = describer.describe(value, inside)
-        elif isinstance(value, str | int | float | Mapping):
-            with contextlib.suppress(CanonicalError):  # it holds objects, so it is no setting
-                hidden[name] = describer.describe(value, inside)
-        elif isinstance(path, str):
-            hidden[name] = path
-    return hidden
-
-
-def endpoint_of(inner: LLM, *, aio: bool) -> str:
-    """Return where a model is asked: by the client that it was given, else by its ``api_base``."""
-    client = getattr(inner, "_aclient" if aio else "_client", None)
-    address = getattr(client, "base_url", None) or getattr(inner, "api_base", None)
-    return str(address or "").rstrip("/")

@@ -13,7 +13,8 @@ from llama_index.core.base.llms import types
 from llama_index.core.base.llms.types import ChatMessage, TextBlock
 from pydantic import BaseModel
 
-from llama_index_stampcache.describing import Describer, Position
+from llama_index_stampcache.describing import Describer
+from llama_index_stampcache.parts import Position
 from stampcache import canonical
 from stampcache.adapters import CanonicalError
 

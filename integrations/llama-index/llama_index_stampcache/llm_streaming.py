@@ -74,7 +74,7 @@ async def achunks_of(
 
 def own_chunk(chunk: Chunk, report: CacheFields, *, led: bool) -> Response:
     """Return a chunk as one reader's own; ``led``: that reader asked the model, and gets what it gave."""
-    if chunk.tree is not None and not led:
+    if chunk.tree is not None and (not led or chunk.fresh is None):  # it was looked up once more
         return reported(rebuilt(spared(chunk.tree)), report)
     fresh = cast(Response, chunk.fresh)  # a chunk has one of both
     return reported(fresh if led else copy.deepcopy(fresh), report)

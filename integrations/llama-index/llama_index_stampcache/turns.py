@@ -33,17 +33,13 @@ from msgspec import Struct
 ContextEngine = ContextChatEngine | CondensePlusContextChatEngine
 SAID = "message"
 """The key of a model's message in the metadata of its response, where it is more than a text."""
-_CONTEXT_PARTS = (
-    "retriever",
-    "llm",
-    "prefix_messages",
-    "system_prompt",
-    "node_postprocessors",
-    "context_template",
-    "context_refine_template",
-    "context_prompt_template",
-    "context_refine_prompt_template",
-)
+ASKED = "asked"
+"""The key of what was retrieved for in the metadata of a response, where that is not the message."""
+# Of a chat engine these do not shape an answer, or only the question that is looked up.
+_NO_PARTS = frozenset({
+    "callback_manager", "_condense_prompt_template", "_memory", "_skip_condense", "_token_counter",
+    "_verbose",
+})  # fmt: skip
 
 
 class Turn(Struct, frozen=True, kw_only=True):
@@ -72,6 +68,7 @@ class ContextTurn(BaseQueryEngine):
         self._chat = chat
         self._turn = turn
         self._alone = alone
+        self._asked = turn.question
         super().__init__(chat.callback_manager)
 
     @property
@@ -88,8 +85,8 @@ class ContextTurn(BaseQueryEngine):
 
     def identity_parts(self) -> Mapping[str, object]:
         """Return what identifies it: all parts but the memory, and whether questions stand alone."""
-        held = {name: getattr(self._chat, f"_{name}", None) for name in _CONTEXT_PARTS}
         chat = self._chat
+        held = {name: part for name, part in vars(chat).items() if name not in _NO_PARTS}
         if isinstance(chat, CondensePlusContextChatEngine) and not self._alone:
             held["condense"] = [chat._condense_prompt_template, chat._skip_condense]
         return {**held, "chat": type(chat), "alone": self._alone}
@@ -99,6 +96,7 @@ class ContextTurn(BaseQueryEngine):
         chat, question = self._chat, query_bundle.query_str
         if self._turn.condenses and isinstance(chat, CondensePlusContextChatEngine):
             question = chat._condense_question(list(self._turn.history), question)
+            self._note(query_bundle, question)
         return self._or_previous(chat._get_nodes(question))
 
     async def aretrieve(self, query_bundle: QueryBundle) -> list[NodeWithScore]:
@@ -106,7 +104,18 @@ class ContextTurn(BaseQueryEngine):
         chat, question = self._chat, query_bundle.query_str
         if self._turn.condenses and isinstance(chat, CondensePlusContextChatEngine):
             question = await chat._acondense_question(list(self._turn.history), question)
+            self._note(query_bundle, question)
         return self._or_previous(await chat._aget_nodes(question))
+
+    def _note(self, query_bundle: QueryBundle, question: str) -> None:
+        if query_bundle.query_str == self._turn.question:  # and not that of a candidate
+            self._asked = question
+
+    def _told(self, response: RESPONSE_TYPE) -> RESPONSE_TYPE:
+        """Return a response with what was retrieved for, which a hit is to tell, too."""
+        if self._asked != self._turn.question:
+            response.metadata = {**(response.metadata or {}), ASKED: self._asked}
+        return response
 
     def _or_previous(self, nodes: list[NodeWithScore]) -> list[NodeWithScore]:
         return list(self._turn.previous) if not nodes and self._turn.previous else nodes
@@ -120,7 +129,7 @@ class ContextTurn(BaseQueryEngine):
         """Answer the message with the chat engine's parts."""
         turn = self._turn
         making = self._chat._get_response_synthesizer(list(turn.history), streaming=turn.streams)
-        return making.synthesize(turn.message, nodes, additional_source_nodes)
+        return self._told(making.synthesize(turn.message, nodes, additional_source_nodes))
 
     async def asynthesize(
         self,
@@ -131,7 +140,7 @@ class ContextTurn(BaseQueryEngine):
         """See `synthesize`."""
         turn = self._turn
         making = self._chat._get_response_synthesizer(list(turn.history), streaming=turn.streams)
-        return await making.asynthesize(turn.message, nodes, additional_source_nodes)
+        return self._told(await making.asynthesize(turn.message, nodes, additional_source_nodes))
 
     def _get_prompt_modules(self) -> PromptMixinType:
         return {}

@@ -6,6 +6,7 @@ runs in a thread that was started by hand, nothing is seen and the tokens stay u
 """
 
 import re
+import sys
 import threading
 import time
 from collections.abc import Awaitable, Callable, Generator, Mapping
@@ -124,8 +125,13 @@ class Meter:
         self.finished(raw)
 
     def dropped(self, span_id: str) -> None:
-        """Note that something failed inside; what fails as a whole brings no answer at all."""
-        self._failed = self._failed or _FAILED.search(span_id) is not None
+        """Note that something failed inside; what fails as a whole brings no answer at all.
+
+        A query that nobody awaits any more did not fail. It may be anybody's: the garbage collector
+        ends it in whatever context is running then.
+        """
+        if not isinstance(sys.exception(), GeneratorExit):
+            self._failed = self._failed or _FAILED.search(span_id) is not None
 
     def finished(self, raw: object) -> None:
         """Note the finish reason of a provider's raw response, if it has one."""

@@ -35,11 +35,9 @@ def kept(engine: CachedQueryEngine, cache: Cache) -> Stamps:
 
 
 def with_filter(key: str) -> dict[str, Any]:
-    return {
-        "filters": MetadataFilters(
-            filters=[MetadataFilter(key=key, value=1, operator=FilterOperator.NE)]
-        )
-    }
+    """A filter that all documents pass: none has this key, and versions differ on what ``NE`` is then."""
+    absent = MetadataFilter(key=key, value=None, operator=FilterOperator.IS_EMPTY)
+    return {"filters": MetadataFilters(filters=[absent])}
 
 
 def made(corpus: Corpus, what: str) -> BaseQueryEngine:
