@@ -8,8 +8,9 @@ import pytest
 from llama_fakes import INDEX, Corpus, DigestLLM, TopicEmbedder
 
 import stampcache
-from llama_index_stampcache import CachedQueryEngine, payload
-from llama_index_stampcache.fingerprint import Fingerprint
+from llama_index_stampcache import CachedQueryEngine
+from llama_index_stampcache.engines import payload
+from llama_index_stampcache.engines.fingerprint import Fingerprint
 from stampcache import Cache, StoreError, identity, open_cache
 from stampcache.adapters import Core, Flow, Step
 

@@ -18,8 +18,8 @@ from llama_index.core.schema import NodeWithScore, QueryBundle
 from llama_index.core.vector_stores.types import MetadataFilter, MetadataFilters
 
 from llama_index_stampcache import CachedQueryEngine
-from llama_index_stampcache.fingerprint import Fingerprint
-from llama_index_stampcache.inner import Inner
+from llama_index_stampcache.engines.fingerprint import Fingerprint
+from llama_index_stampcache.engines.inner import Inner
 from stampcache import Cache, ConfigError, Stamps
 from stampcache.adapters import Validity
 

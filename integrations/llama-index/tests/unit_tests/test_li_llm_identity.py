@@ -355,7 +355,7 @@ def test_a3_clients_of_two_endpoints_never_share(cache: Cache) -> None:
         client = Client(api_key="sk-x", base_url=base)
         return DeepSeek(model="deepseek-chat", api_key="sk-x", openai_client=client)
 
-    from llama_index_stampcache.llm_identity import endpoint_of
+    from llama_index_stampcache.llms.identity import endpoint_of
 
     ours = [endpoint_of(model(base), aio=False) for base in ("http://one/v1", "http://two/v1/")]
     assert ours == ["http://one/v1", "http://two/v1"]

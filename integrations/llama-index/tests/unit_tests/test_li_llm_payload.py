@@ -21,8 +21,8 @@ from openai.types.chat import ChatCompletionMessageFunctionToolCall
 from openai.types.chat.chat_completion_chunk import ChoiceDeltaToolCall
 
 from llama_index_stampcache import CachedLLM
-from llama_index_stampcache.llm_forms import Form, Untakable, comes_back, rebuilt, taken
-from llama_index_stampcache.llm_payload import FORMAT, changed, decode, difference, encode
+from llama_index_stampcache.llms.forms import Form, Untakable, comes_back, rebuilt, taken
+from llama_index_stampcache.llms.payload import FORMAT, changed, decode, difference, encode
 from stampcache import Cache, CodecError
 from stampcache.testing import FakeClock
 
@@ -171,7 +171,7 @@ def test_a_response_of_the_other_form_is_told() -> None:
 
 @pytest.mark.parametrize("way", ["chat", "stream"])
 def test_an_unreadable_entry_is_a_miss_and_goes(way: str, timed: Cache, clock: FakeClock) -> None:
-    from llama_index_stampcache import llm_payload
+    from llama_index_stampcache.llms import payload as llm_payload
 
     inner = ScriptedLLM()
     llm = CachedLLM(inner, cache=timed)

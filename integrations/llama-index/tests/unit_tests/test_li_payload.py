@@ -23,8 +23,8 @@ from llama_index.core.schema import (
 )
 
 from llama_index_stampcache import CachedQueryEngine
+from llama_index_stampcache.engines.payload import Payload, PayloadError, decode, draft, respond
 from llama_index_stampcache.evidence import evidence_of
-from llama_index_stampcache.payload import Payload, PayloadError, decode, draft, respond
 from stampcache import Cache
 from stampcache.errors import CanonicalError
 

@@ -8,7 +8,8 @@ import pytest
 from llama_fakes import Corpus, DigestLLM
 from test_li_sharing import QUESTION, THREADS, Doorman
 
-from llama_index_stampcache import CachedQueryEngine, payload
+from llama_index_stampcache import CachedQueryEngine
+from llama_index_stampcache.engines import payload
 from stampcache import Cache, StoreError
 
 

@@ -20,9 +20,9 @@ from llama_index.core.llms import LLM
 from llama_index.core.llms.structured_llm import StructuredLLM
 from msgspec import Struct
 
-from llama_index_stampcache.llm_forms import Call, Form
-from llama_index_stampcache.llm_identity import LLMRequests
-from llama_index_stampcache.llm_serving import LLMServing
+from llama_index_stampcache.llms.forms import Call, Form
+from llama_index_stampcache.llms.identity import LLMRequests
+from llama_index_stampcache.llms.serving import LLMServing
 from stampcache import AsyncCache, Cache, ConfigError, Stamps, open_cache
 from stampcache.adapters import CanonicalError, Core, Front, Validity, checked
 

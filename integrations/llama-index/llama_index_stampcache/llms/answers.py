@@ -3,8 +3,8 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from llama_index_stampcache import llm_payload
-from llama_index_stampcache.llm_forms import Form, Tree
+from llama_index_stampcache.llms import payload as llm_payload
+from llama_index_stampcache.llms.forms import Form, Tree
 from llama_index_stampcache.usage import Meter
 from stampcache import Answer
 

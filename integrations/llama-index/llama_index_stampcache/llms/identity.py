@@ -11,8 +11,8 @@ from llama_index.core.llms import LLM
 from llama_index_stampcache import keyed
 from llama_index_stampcache.describing import Describer
 from llama_index_stampcache.hidden import endpoint_of
-from llama_index_stampcache.llm_forms import Call, Form
-from llama_index_stampcache.llm_messages import keyed_messages
+from llama_index_stampcache.llms.forms import Call, Form
+from llama_index_stampcache.llms.messages import keyed_messages
 from llama_index_stampcache.parts import Position
 from stampcache import Request, Seam, Settings
 from stampcache.adapters import CanonicalError, KnownSettings, Validity, shaping, surroundings

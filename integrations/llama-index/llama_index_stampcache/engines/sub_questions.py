@@ -7,7 +7,7 @@ from pathlib import Path
 from llama_index.core.base.base_query_engine import BaseQueryEngine
 from llama_index.core.query_engine import SubQuestionQueryEngine
 
-from llama_index_stampcache.engine import CachedQueryEngine
+from llama_index_stampcache.engines.query_engine import CachedQueryEngine
 from stampcache import AsyncCache, Cache, ConfigError, Manifest, Stamps, open_cache
 from stampcache.adapters import Grounding, VersionOf
 

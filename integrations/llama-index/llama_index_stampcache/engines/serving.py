@@ -18,13 +18,20 @@ from llama_index.core.schema import NodeWithScore, QueryBundle
 from msgspec import Struct
 
 from llama_index_stampcache import events
-from llama_index_stampcache import payload as payloads
-from llama_index_stampcache.inner import Inner
-from llama_index_stampcache.making import NOT_STORABLE, Fresh, Making, Query, Telling
+from llama_index_stampcache.engines import payload as payloads
+from llama_index_stampcache.engines.inner import Inner
+from llama_index_stampcache.engines.making import NOT_STORABLE, Fresh, Making, Query, Telling
+from llama_index_stampcache.engines.requests import Inputs, Requests, inputs_of
+from llama_index_stampcache.engines.streaming import (
+    STREAMS,
+    Along,
+    Opening,
+    asource,
+    readable,
+    source,
+)
 from llama_index_stampcache.nodes import PayloadError
 from llama_index_stampcache.reports import reported
-from llama_index_stampcache.requests import Inputs, Requests, inputs_of
-from llama_index_stampcache.streaming import STREAMS, Along, Opening, asource, readable, source
 from stampcache import Answer, CodecError, Evidence, Level, Miss, Reason, Request, Stale
 from stampcache.adapters import (
     Ask,

@@ -5,8 +5,8 @@ user gives ``version=`` instead.
 """
 
 from llama_index_stampcache.describing import Describer
+from llama_index_stampcache.engines.inner import Inner
 from llama_index_stampcache.hidden import endpoints_of
-from llama_index_stampcache.inner import Inner
 from llama_index_stampcache.parts import Position
 from stampcache import Settings, Stamps
 from stampcache.adapters import KnownSettings, Validity, seen_stamp

@@ -10,11 +10,11 @@ from llama_index.core.prompts.mixin import PromptDictType, PromptMixinType
 from llama_index.core.schema import NodeWithScore, QueryBundle
 
 from llama_index_stampcache.describing import Describer
+from llama_index_stampcache.engines.requests import inputs_of
 from llama_index_stampcache.events import tell
 from llama_index_stampcache.evidence import evidence_of
 from llama_index_stampcache.nodes import PayloadError, StoredNode, rebuilt, stored_node
 from llama_index_stampcache.parts import Position
-from llama_index_stampcache.requests import inputs_of
 from stampcache import (
     Answer,
     AsyncCache,

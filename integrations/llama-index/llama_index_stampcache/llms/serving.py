@@ -9,9 +9,11 @@ from typing import Any
 
 from llama_index.core.llms import LLM
 
-from llama_index_stampcache import events, llm_events, llm_payload
-from llama_index_stampcache.llm_answers import answer_of
-from llama_index_stampcache.llm_forms import (
+from llama_index_stampcache import events
+from llama_index_stampcache.llms import events as llm_events
+from llama_index_stampcache.llms import payload as llm_payload
+from llama_index_stampcache.llms.answers import answer_of
+from llama_index_stampcache.llms.forms import (
     Call,
     Form,
     Response,
@@ -23,8 +25,8 @@ from llama_index_stampcache.llm_forms import (
     spared,
     taken,
 )
-from llama_index_stampcache.llm_identity import LLMRequests
-from llama_index_stampcache.llm_streaming import (
+from llama_index_stampcache.llms.identity import LLMRequests
+from llama_index_stampcache.llms.streaming import (
     Chunk,
     Making,
     achunks_of,

@@ -13,8 +13,8 @@ from llama_index.core.base.response.schema import AsyncStreamingResponse, Stream
 from msgspec import Struct
 from msgspec.structs import replace
 
-from llama_index_stampcache.making import NOT_STORABLE, Fresh
-from llama_index_stampcache.payload import Payload
+from llama_index_stampcache.engines.making import NOT_STORABLE, Fresh
+from llama_index_stampcache.engines.payload import Payload
 from llama_index_stampcache.usage import Meter
 from stampcache.adapters import AsyncReader, Begun, Reader, Step
 

@@ -11,9 +11,9 @@ from llama_index.core.chat_engine import (
 from llama_index.core.chat_engine.types import BaseChatEngine
 from llama_index.core.query_engine import RetrieverQueryEngine
 
-from llama_index_stampcache.conversing import KnownEngine
-from llama_index_stampcache.engine import CachedQueryEngine
-from llama_index_stampcache.turns import Switched
+from llama_index_stampcache.chats.conversing import KnownEngine
+from llama_index_stampcache.chats.turns import Switched
+from llama_index_stampcache.engines.query_engine import CachedQueryEngine
 from stampcache import AsyncCache, Cache, ConfigError, Manifest
 from stampcache.adapters import Validity
 

@@ -22,16 +22,8 @@ from llama_index.core.tools import ToolOutput
 from llama_index.core.types import Thread
 from msgspec import Struct
 
-from llama_index_stampcache.chat_behind import known_engine, queried
-from llama_index_stampcache.chat_responses import (
-    achunks_of,
-    chunks_of,
-    message_of,
-    report_of,
-    text_of,
-    whole,
-)
-from llama_index_stampcache.conversing import (
+from llama_index_stampcache.chats.behind import known_engine, queried
+from llama_index_stampcache.chats.conversing import (
     Behind,
     Conversing,
     OverContext,
@@ -39,12 +31,20 @@ from llama_index_stampcache.conversing import (
     OverQueries,
     whole_engine,
 )
+from llama_index_stampcache.chats.memories import Said, written
+from llama_index_stampcache.chats.responses import (
+    achunks_of,
+    chunks_of,
+    message_of,
+    report_of,
+    text_of,
+    whole,
+)
+from llama_index_stampcache.chats.turns import Turn
 from llama_index_stampcache.describing import Describer
-from llama_index_stampcache.engine import check_identity
-from llama_index_stampcache.fingerprint import Fingerprint
-from llama_index_stampcache.making import Telling
-from llama_index_stampcache.memories import Said, written
-from llama_index_stampcache.turns import Turn
+from llama_index_stampcache.engines.fingerprint import Fingerprint
+from llama_index_stampcache.engines.making import Telling
+from llama_index_stampcache.engines.query_engine import check_identity
 from llama_index_stampcache.usage import listen
 from stampcache import AsyncCache, Cache, Manifest, Stamps, open_cache
 from stampcache.adapters import (

@@ -11,7 +11,7 @@ from typing import Any, Literal, TypeAlias
 import msgspec
 from msgspec import Struct
 
-from llama_index_stampcache.llm_forms import Form, Tree, rebuilt
+from llama_index_stampcache.llms.forms import Form, Tree, rebuilt
 from stampcache import CodecError
 
 FORMAT = "llama-index-llm/1"

@@ -7,10 +7,10 @@ from llama_index.core.base.response.schema import RESPONSE_TYPE
 from llama_index.core.schema import NodeWithScore, QueryBundle
 from msgspec import Struct
 
-from llama_index_stampcache import payload as payloads
-from llama_index_stampcache.inner import Inner
-from llama_index_stampcache.payload import Payload
-from llama_index_stampcache.requests import Requests
+from llama_index_stampcache.engines import payload as payloads
+from llama_index_stampcache.engines.inner import Inner
+from llama_index_stampcache.engines.payload import Payload
+from llama_index_stampcache.engines.requests import Requests
 from llama_index_stampcache.usage import Meter, metered
 from stampcache import Answer, Evidence
 from stampcache.adapters import CanonicalError, Flow, Front, Kept, Step, Validity

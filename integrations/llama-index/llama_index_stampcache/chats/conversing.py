@@ -18,17 +18,23 @@ from llama_index.core.schema import NodeWithScore, QueryBundle
 from llama_index.core.tools import ToolOutput
 from msgspec import Struct
 
+from llama_index_stampcache.chats.memories import (
+    Said,
+    history_for,
+    overwritten,
+    remembered,
+    written,
+)
+from llama_index_stampcache.chats.turns import ASKED, NO_TURN, ContextTurn, SimpleTurn, Turn
 from llama_index_stampcache.describing import Describer
-from llama_index_stampcache.engine import CachedQueryEngine
+from llama_index_stampcache.engines.fingerprint import Fingerprint
+from llama_index_stampcache.engines.inner import Inner
+from llama_index_stampcache.engines.making import Telling
+from llama_index_stampcache.engines.query_engine import CachedQueryEngine
+from llama_index_stampcache.engines.requests import Inputs, Requests
+from llama_index_stampcache.engines.serving import Serving
 from llama_index_stampcache.evidence import evidence_of
-from llama_index_stampcache.fingerprint import Fingerprint
-from llama_index_stampcache.inner import Inner
-from llama_index_stampcache.llm_messages import keyed_messages
-from llama_index_stampcache.making import Telling
-from llama_index_stampcache.memories import Said, history_for, overwritten, remembered, written
-from llama_index_stampcache.requests import Inputs, Requests
-from llama_index_stampcache.serving import Serving
-from llama_index_stampcache.turns import ASKED, NO_TURN, ContextTurn, SimpleTurn, Turn
+from llama_index_stampcache.llms.messages import keyed_messages
 from stampcache.adapters import Explanation, Flow, Front, Step, Validity
 
 KnownEngine: TypeAlias = (

@@ -11,11 +11,11 @@ from llama_index.core.callbacks.schema import CBEventType, EventPayload
 from llama_index.core.prompts.mixin import PromptDictType, PromptMixinType
 from llama_index.core.schema import NodeWithScore, QueryBundle
 
-from llama_index_stampcache.fingerprint import Fingerprint
-from llama_index_stampcache.inner import Inner
-from llama_index_stampcache.making import Telling
-from llama_index_stampcache.requests import Requests
-from llama_index_stampcache.serving import Serving
+from llama_index_stampcache.engines.fingerprint import Fingerprint
+from llama_index_stampcache.engines.inner import Inner
+from llama_index_stampcache.engines.making import Telling
+from llama_index_stampcache.engines.requests import Requests
+from llama_index_stampcache.engines.serving import Serving
 from llama_index_stampcache.usage import listen
 from stampcache import AsyncCache, Cache, ConfigError, Manifest, Stamps, open_cache
 from stampcache.adapters import (

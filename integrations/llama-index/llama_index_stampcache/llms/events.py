@@ -23,7 +23,7 @@ from llama_index.core.instrumentation.events.llm import (
 from llama_index.core.instrumentation.span import active_span_id
 from llama_index.core.llms import LLM
 
-from llama_index_stampcache.llm_forms import Call, Form, Response
+from llama_index_stampcache.llms.forms import Call, Form, Response
 
 _DISPATCHER = get_dispatcher(__name__)
 

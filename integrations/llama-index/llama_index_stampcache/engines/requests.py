@@ -6,9 +6,9 @@ from llama_index.core.schema import NodeWithScore, QueryBundle
 from msgspec import Struct
 from msgspec.structs import replace
 
+from llama_index_stampcache.engines.fingerprint import Fingerprint
+from llama_index_stampcache.engines.inner import Inner
 from llama_index_stampcache.evidence import evidence_of
-from llama_index_stampcache.fingerprint import Fingerprint
-from llama_index_stampcache.inner import Inner
 from stampcache import Evidence, Request
 from stampcache.adapters import CanonicalError, Validity
 

@@ -14,8 +14,8 @@ from llama_index.core.base.response.schema import (
     StreamingResponse,
 )
 
-from llama_index_stampcache.payload import REPORT
-from llama_index_stampcache.turns import SAID
+from llama_index_stampcache.chats.turns import SAID
+from llama_index_stampcache.engines.payload import REPORT
 from stampcache.adapters import Flow, Step
 
 

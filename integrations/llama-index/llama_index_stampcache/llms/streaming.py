@@ -9,7 +9,7 @@ from typing import TypeAlias, TypeVar, cast
 
 from msgspec import Struct
 
-from llama_index_stampcache.llm_forms import Response, Tree, rebuilt, reported, settled, spared
+from llama_index_stampcache.llms.forms import Response, Tree, rebuilt, reported, settled, spared
 from stampcache.adapters import CacheFields
 
 Given = TypeVar("Given")

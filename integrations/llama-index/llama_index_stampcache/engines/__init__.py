@@ -1,0 +1,1 @@
+"""Query engines: `CachedQueryEngine` and sub-questions."""

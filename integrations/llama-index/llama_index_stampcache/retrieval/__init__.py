@@ -1,0 +1,1 @@
+"""Retrievers and embeddings behind a cache."""
