@@ -60,8 +60,12 @@ test: $(VENV)/.dev
 # Warnings are those of the frameworks themselves, seen with newer dependencies than they knew.
 OLDEST := -W ignore -p no:cacheprovider
 
-test-oldest: $(VENV)-oldest-langchain/.ready $(VENV)-oldest-llama-index/.ready
+AGENTS := $(addprefix integrations/langchain/tests/unit_tests/test_lc_,agent_told.py graph_dialogues.py \
+  langgraph.py middleware.py middleware_runs.py nested.py node_cache.py node_code.py)
+
+test-oldest: $(VENV)-oldest-langchain/.ready $(VENV)-oldest-agents/.ready $(VENV)-oldest-llama-index/.ready
 	$(VENV)-oldest-langchain/bin/python -m pytest $(OLDEST) integrations/langchain/tests/unit_tests
+	$(VENV)-oldest-agents/bin/python -m pytest $(OLDEST) $(AGENTS)
 	$(VENV)-oldest-llama-index/bin/python -m pytest $(OLDEST) integrations/llama-index/tests/unit_tests
 
 $(VENV)-oldest-%/.ready: requirements/oldest-%.txt requirements/testing.txt $(PROJECTS)

@@ -3,6 +3,8 @@
 from typing import Annotated, Any
 
 import pytest
+
+pytest.importorskip("langchain", minversion="1.2.18")
 from langchain.agents import AgentState
 from langchain.agents.middleware import AgentMiddleware, hook_config
 from langchain_agents import QUESTION, Agent, answering, reported

@@ -5,6 +5,8 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
+
+pytest.importorskip("langchain", minversion="1.2.18")
 from langchain.agents import create_agent
 from langchain_agents import searching
 from langchain_core.messages import AIMessage
