@@ -1,6 +1,6 @@
 """LangChain: for each seam an application without a cache, and the same one with it."""
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from langchain.agents import create_agent
@@ -18,7 +18,7 @@ from langgraph.types import CachePolicy
 from pydantic import PrivateAttr
 from typing_extensions import TypedDict
 
-from benchmarks.overhead.pair import Pair
+from benchmarks.overhead.pair import Pair, paired
 from langchain_stampcache import (
     CachedChain,
     CachedChatModel,
@@ -27,7 +27,7 @@ from langchain_stampcache import (
     StampNodeCache,
     node_key,
 )
-from stampcache import Cache, Stamps, open_cache
+from stampcache import Stamps, open_cache
 
 PROMPT = ChatPromptTemplate.from_template("Use only this:\n{context}\n\nQuestion: {input}")
 DOCUMENTS = [
@@ -77,40 +77,22 @@ def _models() -> tuple[InstantChat, InstantChat]:
     return InstantChat(cache=False), InstantChat(cache=False)
 
 
-def _says(question: str, given: Any) -> bool:
-    text = given.text if isinstance(given, BaseMessage) else given
-    return str(text).endswith(question)
-
-
-def _pair(
-    cache: Cache,
-    models: tuple[InstantChat, InstantChat],
-    alone: Callable[[str], Any],
-    cached: Callable[[str], Any],
-    acached: Callable[[str], Awaitable[Any]],
-) -> Pair:
-    return Pair(
-        alone=alone,
-        cached=cached,
-        acached=acached,
-        made=lambda: sum(model.made for model in models),
-        fits=_says,
-        close=cache.close,
-    )
+def _says(given: Any) -> object:
+    return given.text if isinstance(given, BaseMessage) else given
 
 
 def llm_cache() -> Pair:
     """A model with `StampCache` as its ``cache=``."""
     cache, (plain, kept) = open_cache("memory://"), _models()
     kept.cache = StampCache(cache)
-    return _pair(cache, (plain, kept), plain.invoke, kept.invoke, kept.ainvoke)
+    return paired(cache, (plain, kept), plain.invoke, kept.invoke, kept.ainvoke, _says)
 
 
 def chat_model() -> Pair:
     """A model behind `CachedChatModel`."""
     cache, (plain, inner) = open_cache("memory://"), _models()
     kept = CachedChatModel(inner=inner, cache=cache)
-    return _pair(cache, (plain, inner), plain.invoke, kept.invoke, kept.ainvoke)
+    return paired(cache, (plain, inner), plain.invoke, kept.invoke, kept.ainvoke, _says)
 
 
 def chain(grounding: str) -> Callable[[], Pair]:
@@ -134,12 +116,13 @@ def chain(grounding: str) -> Callable[[], Pair]:
         async def acached(question: str) -> Any:
             return (await kept.ainvoke({"input": question}))["answer"]
 
-        return _pair(
+        return paired(
             cache,
             (plain, inner),
             lambda question: alone.invoke({"input": question})["answer"],
             lambda question: kept.invoke({"input": question})["answer"],
             acached,
+            _says,
         )
 
     return make
@@ -172,12 +155,13 @@ def agent() -> Pair:
     async def acached(question: str) -> Any:
         return (await kept.ainvoke(asked(question)))["messages"][-1]
 
-    return _pair(
+    return paired(
         cache,
         (plain, inner),
         lambda question: alone.invoke(asked(question))["messages"][-1],
         lambda question: kept.invoke(asked(question))["messages"][-1],
         acached,
+        _says,
     )
 
 
@@ -209,12 +193,13 @@ def node() -> Pair:
     async def acached(question: str) -> Any:
         return (await kept.ainvoke({"question": question}))["answer"]
 
-    return _pair(
+    return paired(
         cache,
         models,
         lambda question: alone.invoke({"question": question})["answer"],
         lambda question: kept.invoke({"question": question})["answer"],
         acached,
+        _says,
     )
 
 

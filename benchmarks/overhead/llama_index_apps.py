@@ -1,6 +1,6 @@
 """LlamaIndex: for each seam an application without a cache, and the same one with it."""
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from llama_index.core.base.llms.types import (
@@ -24,9 +24,9 @@ from llama_index.core.schema import (
 from msgspec.structs import replace
 from pydantic import PrivateAttr
 
-from benchmarks.overhead.pair import Pair
+from benchmarks.overhead.pair import Pair, paired
 from llama_index_stampcache import CachedChatEngine, CachedLLM, CachedQueryEngine
-from stampcache import Cache, Stamps, open_cache
+from stampcache import Stamps, open_cache
 
 BUILT = Stamps(index="built-1")
 SOURCE = {NodeRelationship.SOURCE: RelatedNodeInfo(node_id="leave")}
@@ -96,33 +96,15 @@ class Shelf(BaseRetriever):
         return [NodeWithScore(node=node, score=0.9) for node in self._nodes]
 
 
-def _says(question: str, given: Any) -> bool:
-    text = getattr(given, "response", None) or getattr(given, "text", None) or str(given)
-    return str(text).strip().endswith(question)
-
-
-def _pair(
-    cache: Cache,
-    models: tuple[InstantLLM, InstantLLM],
-    alone: Callable[[str], Any],
-    cached: Callable[[str], Any],
-    acached: Callable[[str], Awaitable[Any]],
-) -> Pair:
-    return Pair(
-        alone=alone,
-        cached=cached,
-        acached=acached,
-        made=lambda: sum(model.made for model in models),
-        fits=_says,
-        close=cache.close,
-    )
+def _says(given: Any) -> object:
+    return getattr(given, "response", None) or getattr(given, "text", None) or given
 
 
 def llm() -> Pair:
     """A model behind `CachedLLM`."""
     cache, models = open_cache("memory://"), (InstantLLM(), InstantLLM())
     kept = CachedLLM(models[1], cache=cache)
-    return _pair(cache, models, models[0].complete, kept.complete, kept.acomplete)
+    return paired(cache, models, models[0].complete, kept.complete, kept.acomplete, _says)
 
 
 def query_engine(grounding: str) -> Callable[[], Pair]:
@@ -138,7 +120,7 @@ def query_engine(grounding: str) -> Callable[[], Pair]:
             corpus="handbook",
             stamps=BUILT,
         )
-        return _pair(cache, models, alone.query, kept.query, kept.aquery)
+        return paired(cache, models, alone.query, kept.query, kept.aquery, _says)
 
     return make
 
@@ -167,7 +149,9 @@ def chat_engine() -> Pair:
         return kept.chat(question)
 
     return replace(
-        _pair(cache, models, ask_alone, ask_kept, lambda question: kept_talk().achat(question)),
+        paired(
+            cache, models, ask_alone, ask_kept, lambda question: kept_talk().achat(question), _says
+        ),
         apart=lambda question: kept_talk().chat(question),
     )
 
