@@ -26,6 +26,7 @@ SETTINGS = frozenset({
     "search_type", "top_k", "weights",
 })  # fmt: skip
 RETRIEVERS_KEPT = 64
+_CODES_KEPT = 256
 _SCALARS = (str, int, float, NoneType, enum.Enum)
 _FUNCTIONS = (types.FunctionType, types.MethodType, types.BuiltinFunctionType, functools.partial)
 
@@ -123,7 +124,9 @@ def _is_setting(name: str, value: object, given: frozenset[str]) -> bool:
 
 def _without_holdings(function: types.FunctionType) -> types.FunctionType:
     """Return a function of the same code that sees only plain values and retrievers."""
-    seen = {name: one for name, one in function.__globals__.items() if _is_seen(one)}
+    around = function.__globals__
+    seen = {name: around[name] for name in _names_in(function.__code__) if name in around}
+    seen = {name: one for name, one in seen.items() if _is_seen(one)}
     bare = types.FunctionType(
         function.__code__,
         {**seen, "__name__": function.__module__},
@@ -135,6 +138,13 @@ def _without_holdings(function: types.FunctionType) -> types.FunctionType:
     bare.__kwdefaults__ = {name: one for name, one in defaults.items() if _is_seen(one)}
     bare.__qualname__ = function.__qualname__
     return bare
+
+
+@functools.lru_cache(maxsize=_CODES_KEPT)
+def _names_in(code: types.CodeType) -> frozenset[str]:
+    """Return the names that a function may read from around it, those of functions in it too."""
+    inner = (each for each in code.co_consts if isinstance(each, types.CodeType))
+    return frozenset(code.co_names).union(*map(_names_in, inner))
 
 
 def _cell(cell: types.CellType) -> types.CellType:
