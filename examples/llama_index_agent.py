@@ -81,7 +81,7 @@ class Scripted(FunctionCallingLLM):
         """What the framework asks of a model."""
         return LLMMetadata(model_name="scripted", is_function_calling_model=True)
 
-    def complete(self, prompt: str, formatted: bool = False, **_: Any) -> CompletionResponse:  # noqa: ARG002
+    def complete(self, prompt: str, formatted: bool = False, **_: Any) -> CompletionResponse:  # noqa: ARG002 - the framework's signature
         """Answer with the line of the context that has most words in common with the question."""
         context, mark, question = prompt.rpartition("Question: ")
         asked = set(words(question))
@@ -117,7 +117,7 @@ class Scripted(FunctionCallingLLM):
         self, prompt: str, formatted: bool = False, **_: Any
     ) -> CompletionResponseGen:
         """Answer in one piece."""
-        return iter([self.complete(prompt, formatted)])  # type: ignore[return-value]
+        return iter([self.complete(prompt, formatted)])  # type: ignore[return-value]  # an iterator serves as the generator
 
     async def astream_complete(
         self, prompt: str, formatted: bool = False, **_: Any
@@ -131,7 +131,7 @@ class Scripted(FunctionCallingLLM):
 
     def stream_chat(self, messages: Sequence[ChatMessage], **kwargs: Any) -> ChatResponseGen:
         """Answer in one piece."""
-        return iter([self.chat(messages, **kwargs)])  # type: ignore[return-value]
+        return iter([self.chat(messages, **kwargs)])  # type: ignore[return-value]  # an iterator serves as the generator
 
     async def astream_chat(
         self, messages: Sequence[ChatMessage], **kwargs: Any
@@ -148,9 +148,9 @@ class Scripted(FunctionCallingLLM):
         tools: Sequence[BaseTool],
         user_msg: str | ChatMessage | None = None,
         chat_history: list[ChatMessage] | None = None,
-        verbose: bool = False,  # noqa: ARG002
-        allow_parallel_tool_calls: bool = False,  # noqa: ARG002
-        tool_required: bool = False,  # noqa: ARG002
+        verbose: bool = False,  # noqa: ARG002 - the framework's signature
+        allow_parallel_tool_calls: bool = False,  # noqa: ARG002 - the framework's signature
+        tool_required: bool = False,  # noqa: ARG002 - the framework's signature
         **_: Any,
     ) -> dict[str, Any]:
         said = [ChatMessage(content=user_msg)] if isinstance(user_msg, str) else [user_msg]
@@ -159,7 +159,7 @@ class Scripted(FunctionCallingLLM):
     def get_tool_calls_from_response(
         self,
         response: ChatResponse,
-        error_on_no_tool_call: bool = True,  # noqa: ARG002
+        error_on_no_tool_call: bool = True,  # noqa: ARG002 - the framework's signature
         **_: Any,
     ) -> list[ToolSelection]:
         """Return which tools it wants to call."""

@@ -90,7 +90,7 @@ class Scripted(CustomLLM):
         return max(lines, key=lambda line: len(asked.intersection(words(line))))
 
     @llm_completion_callback()
-    def complete(self, prompt: str, formatted: bool = False, **_: Any) -> CompletionResponse:  # noqa: ARG002
+    def complete(self, prompt: str, formatted: bool = False, **_: Any) -> CompletionResponse:  # noqa: ARG002 - the framework's signature
         """Answer a prompt."""
         return CompletionResponse(text=self._said(prompt))
 
@@ -98,7 +98,7 @@ class Scripted(CustomLLM):
     def stream_complete(
         self,
         prompt: str,
-        formatted: bool = False,  # noqa: ARG002
+        formatted: bool = False,  # noqa: ARG002 - the framework's signature
         **_: Any,
     ) -> CompletionResponseGen:
         """Answer a prompt word by word."""

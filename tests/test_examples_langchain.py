@@ -26,7 +26,7 @@ for needed in ("fastapi", "uvicorn", "httpx", "langchain.agents", "langgraph", "
     pytest.importorskip(needed)
 
 import httpx  # noqa: E402 - it is known now to be there
-import uvicorn  # noqa: E402
+import uvicorn  # noqa: E402 - only where it is installed
 
 
 def loaded(name: str) -> ModuleType:

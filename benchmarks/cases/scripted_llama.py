@@ -66,19 +66,19 @@ class ScriptedLLM(FunctionCallingLLM):
         )
 
     @llm_chat_callback()
-    def chat(self, messages: Sequence[ChatMessage], **kwargs: Any) -> ChatResponse:  # noqa: ARG002
+    def chat(self, messages: Sequence[ChatMessage], **kwargs: Any) -> ChatResponse:  # noqa: ARG002 - the framework's signature
         """Answer a dialogue."""
         said, call = self._script.say(_question(messages))
         return ChatResponse(message=_message(said, call), raw=self._raw(said, call))
 
     @llm_chat_callback()
-    async def achat(self, messages: Sequence[ChatMessage], **kwargs: Any) -> ChatResponse:  # noqa: ARG002
+    async def achat(self, messages: Sequence[ChatMessage], **kwargs: Any) -> ChatResponse:  # noqa: ARG002 - the framework's signature
         """See `chat`."""
         said, call = self._script.say(_question(messages))
         return ChatResponse(message=_message(said, call), raw=self._raw(said, call))
 
     @llm_chat_callback()
-    def stream_chat(self, messages: Sequence[ChatMessage], **kwargs: Any) -> ChatResponseGen:  # noqa: ARG002
+    def stream_chat(self, messages: Sequence[ChatMessage], **kwargs: Any) -> ChatResponseGen:  # noqa: ARG002 - the framework's signature
         """Answer as a stream."""
         question = _question(messages)
 
@@ -103,7 +103,7 @@ class ScriptedLLM(FunctionCallingLLM):
         return stream()
 
     @llm_completion_callback()
-    def complete(self, prompt: str, formatted: bool = False, **kwargs: Any) -> CompletionResponse:  # noqa: ARG002
+    def complete(self, prompt: str, formatted: bool = False, **kwargs: Any) -> CompletionResponse:  # noqa: ARG002 - the framework's signature
         """Complete a text."""
         said, call = self._script.say(_last_line(prompt))
         return CompletionResponse(text=said.text, raw=self._raw(said, call))

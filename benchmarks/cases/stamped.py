@@ -36,7 +36,7 @@ class StampedRig(Rig):
         self._embedder = WatchedEmbedder()
         if self.by_meaning:
             options = {"embedder": self._embedder, "calibration": THRESHOLD, **options}
-        self._cache = open_cache(store, clock=self._clock, **options)  # type: ignore[arg-type]
+        self._cache = open_cache(store, clock=self._clock, **options)  # type: ignore[arg-type]  # options of the case
         self._embedder.forget()  # what it was tried with
 
     def another(self, **options: Any) -> Self:

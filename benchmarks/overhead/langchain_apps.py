@@ -108,7 +108,7 @@ def chain(grounding: str) -> Callable[[], Pair]:
             retriever=retriever,
             answer=PROMPT | inner | StrOutputParser(),
             cache=cache,
-            grounding=grounding,  # type: ignore[arg-type]
+            grounding=grounding,  # type: ignore[arg-type]  # a name of ours
             corpus="handbook",
             stamps=BUILT,
         )

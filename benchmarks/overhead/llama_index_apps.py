@@ -116,7 +116,7 @@ def query_engine(grounding: str) -> Callable[[], Pair]:
         kept = CachedQueryEngine(
             inner,
             cache=cache,
-            grounding=grounding,  # type: ignore[arg-type]
+            grounding=grounding,  # type: ignore[arg-type]  # a name of ours
             corpus="handbook",
             stamps=BUILT,
         )

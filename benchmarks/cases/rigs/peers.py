@@ -59,7 +59,7 @@ class PeerRig(ChatRig):
         inner.cache = self._made
         return inner
 
-    def clear(self, tenant: str | None = None, namespace: str | None = None) -> None:  # noqa: ARG002
+    def clear(self, tenant: str | None = None, namespace: str | None = None) -> None:  # noqa: ARG002 - the framework's signature
         """See `Rig.clear`."""
         self._made.clear()
 

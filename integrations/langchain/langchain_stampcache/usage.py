@@ -119,7 +119,7 @@ class Meter(BaseCallbackHandler):
         self._reasons: list[str] = []
         self._revision = ""
 
-    def on_llm_end(self, response: LLMResult, **kwargs: Any) -> None:  # noqa: ARG002
+    def on_llm_end(self, response: LLMResult, **kwargs: Any) -> None:  # noqa: ARG002 - the framework's signature
         """Note the usage and the finish reason of a call."""
         for generations in response.generations:
             with self._lock:

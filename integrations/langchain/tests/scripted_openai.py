@@ -110,7 +110,7 @@ class _Handler(BaseHTTPRequestHandler):
             self.wfile.write(text.encode())
             self.wfile.flush()
 
-    def log_message(self, format: str, *args: object) -> None:  # noqa: A002
+    def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - the server's signature
         pass
 
 

@@ -3,7 +3,7 @@
 They hold figures and reasons, and no text of a question or an answer.
 """
 
-from llama_index.core.instrumentation import get_dispatcher  # type: ignore[attr-defined]
+from llama_index.core.instrumentation import get_dispatcher  # type: ignore[attr-defined]  # re-exported by LlamaIndex
 from llama_index.core.instrumentation.events import BaseEvent
 from pydantic import Field
 

@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import TypeVar
 
-from llama_index.core.instrumentation import get_dispatcher  # type: ignore[attr-defined]
+from llama_index.core.instrumentation import get_dispatcher  # type: ignore[attr-defined]  # re-exported by LlamaIndex
 from llama_index.core.instrumentation.event_handlers import BaseEventHandler
 from llama_index.core.instrumentation.events import BaseEvent
 from llama_index.core.instrumentation.events.llm import (
@@ -23,7 +23,7 @@ from llama_index.core.instrumentation.events.llm import (
     LLMCompletionEndEvent,
     LLMCompletionInProgressEvent,
 )
-from llama_index.core.instrumentation.events.span import (  # type: ignore[attr-defined]
+from llama_index.core.instrumentation.events.span import (  # type: ignore[attr-defined]  # re-exported by LlamaIndex
     SpanDropEvent,
 )
 

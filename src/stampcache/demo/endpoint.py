@@ -111,7 +111,7 @@ def _first_model(url: str, key: str) -> str:
     headers = {"Authorization": f"Bearer {key}"} if key else {}
     request = urllib.request.Request(f"{url}/models", headers=headers)  # noqa: S310 - was checked
     try:
-        with urllib.request.urlopen(request, timeout=TIMEOUT_S) as reply:  # noqa: S310
+        with urllib.request.urlopen(request, timeout=TIMEOUT_S) as reply:  # noqa: S310 - the user names the address
             listed = json.loads(reply.read(_MOST_BYTES))["data"]
         return str(listed[0]["id"])
     except (

@@ -92,12 +92,12 @@ def _loaded(source: str, local: bool) -> SentenceTransformer:
 def _quiet() -> Iterator[None]:
     """Keep the bar that shows the loading of weights off the screen."""
     shown = transformers_logging.is_progress_bar_enabled()
-    transformers_logging.disable_progress_bar()  # type: ignore[no-untyped-call]
+    transformers_logging.disable_progress_bar()  # type: ignore[no-untyped-call]  # the library is untyped there
     try:
         yield
     finally:
         if shown:
-            transformers_logging.enable_progress_bar()  # type: ignore[no-untyped-call]
+            transformers_logging.enable_progress_bar()  # type: ignore[no-untyped-call]  # the library is untyped there
 
 
 def load(source: str) -> SentenceEmbedder:

@@ -159,11 +159,11 @@ class StampCacheMiddleware(AgentMiddleware[AgentState[Any], Any, Any]):
         call: Step[ModelResponse[Any]] = Step(sync=_not_there, aio=lambda: handler(request))
         return await self._front.arun(self._reply(request, call, last=_is_model(handler)))
 
-    def after_agent(self, state: AgentState[Any], runtime: Runtime[Any]) -> None:  # noqa: ARG002
+    def after_agent(self, state: AgentState[Any], runtime: Runtime[Any]) -> None:  # noqa: ARG002 - the framework's signature
         """Store the answer with which a run ended, if it may be served again."""
         self._front.run(self._end(cast(Mapping[str, Any], state)))
 
-    async def aafter_agent(self, state: AgentState[Any], runtime: Runtime[Any]) -> None:  # noqa: ARG002
+    async def aafter_agent(self, state: AgentState[Any], runtime: Runtime[Any]) -> None:  # noqa: ARG002 - the framework's signature
         """See `after_agent`."""
         await self._front.arun(self._end(cast(Mapping[str, Any], state)))
 

@@ -35,9 +35,9 @@ class Replay(BaseChatModel):
     def _generate(
         self,
         messages: list[BaseMessage],  # noqa: ARG002 - the framework's signature
-        stop: list[str] | None = None,  # noqa: ARG002
-        run_manager: CallbackManagerForLLMRun | None = None,  # noqa: ARG002
-        **kwargs: Any,  # noqa: ARG002
+        stop: list[str] | None = None,  # noqa: ARG002 - the framework's signature
+        run_manager: CallbackManagerForLLMRun | None = None,  # noqa: ARG002 - the framework's signature
+        **kwargs: Any,  # noqa: ARG002 - the framework's signature
     ) -> ChatResult:
         whole = self.message.model_copy()  # callbacks see what the caller is given, as of any model
         return ChatResult(generations=[ChatGeneration(message=whole)])
@@ -46,17 +46,17 @@ class Replay(BaseChatModel):
         self,
         messages: list[BaseMessage],
         stop: list[str] | None = None,
-        run_manager: AsyncCallbackManagerForLLMRun | None = None,  # noqa: ARG002
+        run_manager: AsyncCallbackManagerForLLMRun | None = None,  # noqa: ARG002 - the framework's signature
         **kwargs: Any,
     ) -> ChatResult:
         return self._generate(messages, stop, None, **kwargs)
 
     def _stream(
         self,
-        messages: list[BaseMessage],  # noqa: ARG002
-        stop: list[str] | None = None,  # noqa: ARG002
-        run_manager: CallbackManagerForLLMRun | None = None,  # noqa: ARG002
-        **kwargs: Any,  # noqa: ARG002
+        messages: list[BaseMessage],  # noqa: ARG002 - the framework's signature
+        stop: list[str] | None = None,  # noqa: ARG002 - the framework's signature
+        run_manager: CallbackManagerForLLMRun | None = None,  # noqa: ARG002 - the framework's signature
+        **kwargs: Any,  # noqa: ARG002 - the framework's signature
     ) -> Iterator[ChatGenerationChunk]:
         yield from self._chunks()
 
@@ -65,10 +65,10 @@ class Replay(BaseChatModel):
 
     async def _astream(
         self,
-        messages: list[BaseMessage],  # noqa: ARG002
-        stop: list[str] | None = None,  # noqa: ARG002
-        run_manager: AsyncCallbackManagerForLLMRun | None = None,  # noqa: ARG002
-        **kwargs: Any,  # noqa: ARG002
+        messages: list[BaseMessage],  # noqa: ARG002 - the framework's signature
+        stop: list[str] | None = None,  # noqa: ARG002 - the framework's signature
+        run_manager: AsyncCallbackManagerForLLMRun | None = None,  # noqa: ARG002 - the framework's signature
+        **kwargs: Any,  # noqa: ARG002 - the framework's signature
     ) -> AsyncIterator[ChatGenerationChunk]:
         for chunk in self._chunks():
             yield chunk

@@ -23,12 +23,12 @@ class Finds(BaseCallbackHandler):
         self._ended = 0
         self._found: list[Document] = []
 
-    def on_retriever_start(self, serialized: Any, query: str, **kwargs: Any) -> None:  # noqa: ARG002
+    def on_retriever_start(self, serialized: Any, query: str, **kwargs: Any) -> None:  # noqa: ARG002 - the framework's signature
         """Note that a retriever is asked."""
         with self._lock:
             self._begun += 1
 
-    def on_retriever_end(self, documents: Sequence[Document], **kwargs: Any) -> None:  # noqa: ARG002
+    def on_retriever_end(self, documents: Sequence[Document], **kwargs: Any) -> None:  # noqa: ARG002 - the framework's signature
         """Note what it found."""
         with self._lock:
             self._ended += 1
@@ -36,7 +36,7 @@ class Finds(BaseCallbackHandler):
                 if one not in self._found:
                     self._found.append(_as_found(one))
 
-    def on_chain_end(self, outputs: Any, **kwargs: Any) -> None:  # noqa: ARG002
+    def on_chain_end(self, outputs: Any, **kwargs: Any) -> None:  # noqa: ARG002 - the framework's signature
         """Note what a cached chain inside answered from: on a hit it asks no retriever."""
         told = outputs.get("cache") if isinstance(outputs, Mapping) else None
         if not isinstance(told, Mapping) or not told.keys() >= _FIELDS:

@@ -25,7 +25,7 @@ class Retrieving:
         self._runnable: Runnable[Any, list[Document]] | None = None
         if retriever is not None:
             plain = not isinstance(retriever, Runnable)
-            self._runnable = RunnableLambda(retriever) if plain else retriever  # type: ignore[assignment, arg-type]
+            self._runnable = RunnableLambda(retriever) if plain else retriever  # type: ignore[assignment, arg-type]  # both are Runnables of documents
         self._settings = RetrieverSettings()
 
     @property

@@ -251,7 +251,7 @@ def test_configurable_parts_are_read_as_this_call_configures_them() -> None:
 
 
 class Opaque(Runnable[Any, Any]):
-    def invoke(self, input: Any, config: Any = None, **kwargs: Any) -> Any:  # noqa: A002
+    def invoke(self, input: Any, config: Any = None, **kwargs: Any) -> Any:  # noqa: A002 - the framework's signature
         return input
 
 

@@ -307,7 +307,7 @@ class CachedChatEngine(BaseChatEngine):
             source_nodes=self._parts.nodes(answered.response),
         )
         # the class has no such field, but its sibling has: the report is found in the same place
-        made.metadata = report_of(answered.response)  # type: ignore[attr-defined]
+        made.metadata = report_of(answered.response)  # type: ignore[attr-defined]  # every response of a chat has them
         return made
 
     def _sources(self, answered: _Answered) -> list[ToolOutput]:

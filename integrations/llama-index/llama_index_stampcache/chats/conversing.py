@@ -142,7 +142,7 @@ class OverQueries:
             raw_output=response,
         )
 
-    def nodes(self, response: RESPONSE_TYPE) -> list[NodeWithScore]:  # noqa: ARG002
+    def nodes(self, response: RESPONSE_TYPE) -> list[NodeWithScore]:  # noqa: ARG002 - the framework's signature
         """See `Conversing`; the framework takes them from the tool's response."""
         return []
 

@@ -176,20 +176,20 @@ class SimpleTurn(BaseQueryEngine):
         """Ask the model; no query of an engine, so that no event tells of one."""
         return self._query(QueryBundle(self._turn.message))
 
-    async def aquery(self, str_or_query_bundle: object) -> RESPONSE_TYPE:  # noqa: ARG002
+    async def aquery(self, str_or_query_bundle: object) -> RESPONSE_TYPE:  # noqa: ARG002 - the framework's signature
         """See `query`."""
         return await self._aquery(QueryBundle(self._turn.message))
 
     def _get_prompt_modules(self) -> PromptMixinType:
         return {}
 
-    def _query(self, query_bundle: QueryBundle) -> RESPONSE_TYPE:  # noqa: ARG002
+    def _query(self, query_bundle: QueryBundle) -> RESPONSE_TYPE:  # noqa: ARG002 - the framework's signature
         messages = list(self._turn.history)
         if self._turn.streams:
             return StreamingResponse(_deltas(self._llm.stream_chat(messages)))
         return _whole(self._llm.chat(messages).message)
 
-    async def _aquery(self, query_bundle: QueryBundle) -> RESPONSE_TYPE:  # noqa: ARG002
+    async def _aquery(self, query_bundle: QueryBundle) -> RESPONSE_TYPE:  # noqa: ARG002 - the framework's signature
         messages = list(self._turn.history)
         if self._turn.streams:
             return AsyncStreamingResponse(_adeltas(await self._llm.astream_chat(messages)))

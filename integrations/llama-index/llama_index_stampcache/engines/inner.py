@@ -132,7 +132,7 @@ class Inner:
         """The tools among which a router retrieves, by their names; those of one name are left out."""
         tools = [tool for each in self._tree() for tool in _retrieved_tools(each)]
         names = [tool.metadata.name for tool in tools]
-        return {name: t for name, t in zip(names, tools, strict=True) if names.count(name) == 1}  # type: ignore[misc]
+        return {name: t for name, t in zip(names, tools, strict=True) if names.count(name) == 1}  # type: ignore[misc]  # LlamaIndex types the tools loosely
 
     @property
     def may_stream(self) -> bool:

@@ -10,7 +10,7 @@ from collections.abc import AsyncGenerator, Generator
 from typing import Any
 
 from llama_index.core.callbacks import CBEventType, EventPayload
-from llama_index.core.instrumentation import get_dispatcher  # type: ignore[attr-defined]
+from llama_index.core.instrumentation import get_dispatcher  # type: ignore[attr-defined]  # re-exported by LlamaIndex
 from llama_index.core.instrumentation.events.exception import ExceptionEvent
 from llama_index.core.instrumentation.events.llm import (
     LLMChatEndEvent,
