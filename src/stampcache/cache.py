@@ -11,8 +11,9 @@ from typing import Self, TypeVar
 from msgspec.structs import replace
 
 from stampcache import flows
+from stampcache.corpora import Reading, Standing
 from stampcache.drivers import AsyncPorts, Ports, arun, run
-from stampcache.effects import Flow, Step
+from stampcache.effects import Flow, Heard, StandingOf, Step
 from stampcache.explain import Explanation
 from stampcache.face import Face
 from stampcache.model import Answer, Evidence, Scope, Stamps
@@ -66,6 +67,7 @@ class Cache(Face):
         *,
         outcome: Outcome | None = None,
         evidence: Sequence[Evidence] | None = None,
+        readings: Sequence[Reading] = (),
     ) -> Update:
         """Store the answer to a request; return `Stored`, or `Refused` with the reason.
 
@@ -75,8 +77,10 @@ class Cache(Face):
             outcome: what `lookup` returned. It carries the question's vector and the fence, without
                 which an answer made from an old document could be stored after the document changed.
             evidence: the chunks the answer was made from, in rank order; default: the request's.
+            readings: the searches of watched indexes it was made from; without them, any write to its
+                corpus makes the answer of a watched request stale.
         """
-        return self._drive(self.core.update(request, answer, outcome, evidence))
+        return self._drive(self.core.update(request, answer, outcome, evidence, readings))
 
     def get_or_create(
         self,
@@ -127,6 +131,17 @@ class Cache(Face):
         """
         selector = self._selector(corpus, source, chunk, entry, stamps, scope)
         return self._drive(self.core.invalidate(selector))
+
+    def standing(self, corpus: str) -> Standing | None:
+        """Return whether the answers from a watched corpus may be trusted, and why not.
+
+        ``None`` where nobody watches it; see ``watch`` of the adapters.
+        """
+        return self._drive(StandingOf(corpus).__iter__())
+
+    def heard(self, corpus: str) -> None:
+        """Tell that the watch of a corpus is alive, where somebody must be heard of regularly."""
+        self._drive(Heard(corpus, self.core.intake.now()).__iter__())
 
     def report_bad(self, entry_id: str) -> bool:
         """Delete a wrongly served entry, and never serve that pair of questions again.
@@ -208,9 +223,10 @@ class AsyncCache(Face):
         *,
         outcome: Outcome | None = None,
         evidence: Sequence[Evidence] | None = None,
+        readings: Sequence[Reading] = (),
     ) -> Update:
         """See `Cache.update`."""
-        return await self._drive(self.core.update(request, answer, outcome, evidence))
+        return await self._drive(self.core.update(request, answer, outcome, evidence, readings))
 
     async def get_or_create(
         self,
@@ -241,6 +257,14 @@ class AsyncCache(Face):
         """See `Cache.invalidate`."""
         selector = self._selector(corpus, source, chunk, entry, stamps, scope)
         return await self._drive(self.core.invalidate(selector))
+
+    async def standing(self, corpus: str) -> Standing | None:
+        """See `Cache.standing`."""
+        return await self._drive(StandingOf(corpus).__iter__())
+
+    async def heard(self, corpus: str) -> None:
+        """See `Cache.heard`."""
+        await self._drive(Heard(corpus, self.core.intake.now()).__iter__())
 
     async def report_bad(self, entry_id: str) -> bool:
         """See `Cache.report_bad`."""

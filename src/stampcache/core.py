@@ -4,6 +4,7 @@
 """
 
 import asyncio
+import secrets
 import time
 from collections.abc import Callable, Hashable, Sequence
 from typing import TypeVar
@@ -12,6 +13,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from stampcache import flows
+from stampcache.corpora import Reading
 from stampcache.drivers import AsyncPorts, Ports
 from stampcache.effects import Fence, Fenced, Flow, Note, Step
 from stampcache.embedding import QuestionEmbedder, Told
@@ -60,6 +62,9 @@ class Core:
         self.counters = Counters()
         self.flights = Flights(timeout_s=parts.flight_timeout_s)
         self.streams = Streams(timeout_s=parts.flight_timeout_s)
+        self.token = secrets.token_hex(8)
+        self.writing: set[str] = set()
+        """The ids of the intents of writes that run now."""
         self._counters_saved_at = self.intake.now()
         embedding = parts.embedding
         if embedding is not None:
@@ -163,10 +168,15 @@ class Core:
         answer: Answer | str,
         outcome: Outcome | None,
         evidence: Sequence[Evidence] | None,
+        readings: Sequence[Reading] = (),
     ) -> Flow[Update]:
         """Store an answer, and count what it came to."""
         fill = self.intake.fill(
-            request, answer, None if evidence is None else tuple(evidence), outcome
+            request,
+            answer,
+            None if evidence is None else tuple(evidence),
+            outcome,
+            tuple(readings),
         )
         if isinstance(fill, Miss):
             done: Update = refused(fill)

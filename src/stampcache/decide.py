@@ -13,6 +13,7 @@ from msgspec.structs import force_setattr
 
 from stampcache import guards, signature, ttl
 from stampcache.calibration import Calibration
+from stampcache.corpora import Standing
 from stampcache.errors import ConfigError
 from stampcache.model import Answer, Candidate, Entry, Evidence, Reason
 from stampcache.refusals import looks_refused
@@ -101,6 +102,26 @@ def revision(entry: Entry, latest: str) -> Objection | None:
     if not latest or not made_by or made_by == latest:
         return None
     return Objection(Reason.REVISION_CHANGED, f"made by {made_by}, {latest} answered last")
+
+
+def standing(known: Standing | None, corpus: str, now: float) -> Objection | None:
+    """Say why what is watched of a corpus cannot be trusted now, or ``None`` (ADR 0020)."""
+    if known is None:
+        return Objection(
+            Reason.UNWATCHED, f"nobody watches corpus {corpus!r}; put watch(...) around its index"
+        )
+    if known.problem:
+        return Objection(Reason.WATCH_BROKEN, known.problem)
+    if known.intents:
+        began = now - min(intent.at for intent in known.intents)
+        return Objection(
+            Reason.BEING_WRITTEN, f"a write that began {began:.0f} s ago has not ended"
+        )
+    silent = now - known.heard_at
+    if known.silence_s is not None and silent > known.silence_s:
+        allowed = f"at most {known.silence_s:.0f} s are allowed"
+        return Objection(Reason.WATCH_BROKEN, f"silent for {silent:.0f} s, {allowed}")
+    return None
 
 
 def _difference(old: Sequence[Evidence], new: Sequence[Evidence]) -> str:

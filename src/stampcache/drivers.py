@@ -21,12 +21,14 @@ from stampcache.effects import (
     Invalidate,
     Nearest,
     Note,
+    OnCorpora,
     Purge,
     Put,
     Remove,
     Renew,
     ReportBad,
     Retrieve,
+    StandingOf,
     Step,
     Suspect,
     Touch,
@@ -114,6 +116,8 @@ def _perform(effect: Effect[Any], ports: Ports) -> object:
             return None
         case Step():
             return effect.sync()
+        case StandingOf():
+            return store.corpora.standing(effect.corpus)
         case Renew():
             store.renew(effect.entry, effect.expires_at)
             return None
@@ -136,7 +140,9 @@ def _perform(effect: Effect[Any], ports: Ports) -> object:
         case Retrieve():
             return tuple(_given(ports.retrieve, "retriever")(effect.question))
         case Put():
-            return store.put(effect.entry, effect.vector, effect.fence)
+            return store.put(effect.entry, effect.vector, effect.fence, effect.reach)
+        case OnCorpora():
+            return effect.on(store.corpora)
         case Fenced():
             return store.fenced(effect.entry, effect.fence)
         case Invalidate():
@@ -162,6 +168,8 @@ async def _aperform(effect: Effect[Any], ports: AsyncPorts) -> object:
             return None
         case Step():
             return await effect.aio()
+        case StandingOf():
+            return await store.standing(effect.corpus)
         case Renew():
             await store.renew(effect.entry, effect.expires_at)
             return None
@@ -185,7 +193,9 @@ async def _aperform(effect: Effect[Any], ports: AsyncPorts) -> object:
         case Retrieve():
             return tuple(await _given(ports.retrieve, "retriever")(effect.question))
         case Put():
-            return await store.put(effect.entry, effect.vector, effect.fence)
+            return await store.put(effect.entry, effect.vector, effect.fence, effect.reach)
+        case OnCorpora():
+            return await store.on_corpora(effect.on)
         case Fenced():
             return await store.fenced(effect.entry, effect.fence)
         case Invalidate():

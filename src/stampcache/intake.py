@@ -12,6 +12,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from stampcache import canonical, decide, identity, signature
+from stampcache.corpora import Reading
 from stampcache.decide import Rules
 from stampcache.errors import CanonicalError, ConfigError, ScopeError
 from stampcache.flows import Ask, Fill
@@ -173,6 +174,7 @@ class Intake:
         answer: Answer | str,
         evidence: tuple[Evidence, ...] | None,
         outcome: Outcome | None,
+        readings: tuple[Reading, ...] = (),
     ) -> Fill | Miss:
         """Return the input of `flows.update`, or the Miss of a request that bypasses the cache."""
         before = None if isinstance(outcome, Hit) else outcome
@@ -199,6 +201,7 @@ class Intake:
             controls=asked.controls,
             embedder=asked.embedder,
             corpus=self._corpus_of(request.runs),
+            readings=readings,
         )
 
     def anything(self, ask: Ask) -> Entry:

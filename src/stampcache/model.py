@@ -57,6 +57,10 @@ class Reason(enum.Enum):
     EVIDENCE_CHANGED = "evidence changed"
     INVALIDATED = "what it was made from changed"
     REVISION_CHANGED = "model revision changed"
+    # the corpus is watched, and what is known of it cannot be trusted now
+    BEING_WRITTEN = "documents are being written"
+    UNWATCHED = "corpus is not watched"
+    WATCH_BROKEN = "watch is broken"
     # updates: not stored
     EMPTY = "answer is empty"
     TRUNCATED = "answer was cut off"

@@ -4,12 +4,15 @@ A store is one thing: entries, their vectors, the evidence index and the change 
 and keeping them together is the store's secret. Each store passes `stampcache.testing.StoreContract`.
 """
 
-from collections.abc import Mapping, Sequence
-from typing import Protocol, runtime_checkable
+from collections.abc import Callable, Mapping, Sequence
+from typing import Protocol, TypeVar, runtime_checkable
 
 from msgspec import Struct
 
+from stampcache.corpora import Corpora, Reach, Standing
 from stampcache.model import Candidate, Entry, Selector, Vector
+
+Result = TypeVar("Result")
 
 
 class Receipt(Struct, frozen=True):
@@ -79,13 +82,21 @@ class Store(Protocol):
         """
         ...
 
-    def put(self, entry: Entry, vector: Vector | None, fence: int) -> Receipt:
+    def put(
+        self, entry: Entry, vector: Vector | None, fence: int, reach: Reach | None = None
+    ) -> Receipt:
         """Store or replace the entry at its address, then evict over capacity.
 
         Invalidated entries are evicted first, then those least recently used. Refused when a change
-        with a sequence above ``fence`` touches the entry (see `sequence`). When it returns, the entry
+        with a sequence above ``fence`` touches the entry (see `sequence`). Of the writes to a watched
+        corpus only those do that are within ``reach``, where one is given. When it returns, the entry
         is as durable as the store promises.
         """
+        ...
+
+    @property
+    def corpora(self) -> Corpora:
+        """The watched corpora of this store."""
         ...
 
     def fenced(self, entry: Entry, fence: int) -> str:
@@ -165,7 +176,15 @@ class AsyncStore(Protocol):
         self, partition: str, vector: Vector, k: int, *, asked: str, now: float
     ) -> Sequence[Candidate]: ...
 
-    async def put(self, entry: Entry, vector: Vector | None, fence: int) -> Receipt: ...
+    async def put(
+        self, entry: Entry, vector: Vector | None, fence: int, reach: Reach | None = None
+    ) -> Receipt: ...
+
+    async def on_corpora(self, do: Callable[[Corpora], Result]) -> Result:
+        """Do one thing with the watched corpora of the store, wherever that blocks nobody."""
+        ...
+
+    async def standing(self, corpus: str) -> Standing | None: ...
 
     async def fenced(self, entry: Entry, fence: int) -> str: ...
 

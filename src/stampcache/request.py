@@ -37,7 +37,8 @@ class Settings(Struct, frozen=True, kw_only=True):
     """What would be run, apart from the question: digested once, here, and kept by adapters.
 
     ``corpus`` names the documents that are asked; with ``whole_corpus`` any write to them makes an answer
-    stale, not only one to a source that it cites.
+    stale, not only one to a source that it cites; with ``watched`` a write that changes what is retrieved
+    does (ADR 0020).
     ``digest`` is empty where a parameter has no canonical form; ``problem`` then says which, and
     requests with these settings are not cached.
     """
@@ -50,6 +51,7 @@ class Settings(Struct, frozen=True, kw_only=True):
     stamps: Stamps = Stamps()
     corpus: str = ""
     whole_corpus: bool = False
+    watched: bool = False
     seam: Seam = Seam.ANSWER
     digest: str = ""
     problem: str = ""
@@ -64,7 +66,7 @@ class Settings(Struct, frozen=True, kw_only=True):
                 canonical.encode(self.system),
                 canonical.encode(self.seam.value),
                 canonical.encode(self.corpus),
-                b"whole" if self.whole_corpus else b"cited",
+                self._kept_true.encode(),
                 *(canonical.encode(stamp) for stamp in stamp_values(self.stamps)),
             ]
         except CanonicalError as error:
@@ -73,6 +75,12 @@ class Settings(Struct, frozen=True, kw_only=True):
         else:
             force_setattr(self, "problem", "")
             force_setattr(self, "digest", canonical.digest(parts, person=b"settings"))
+
+    @property
+    def _kept_true(self) -> str:
+        if self.watched:
+            return "watched"
+        return "whole" if self.whole_corpus else "cited"
 
 
 _NOTHING_SHORT: tuple[object, ...] = ("", "", {}, (), "", Stamps(), "")
@@ -135,6 +143,7 @@ class Request(Struct, frozen=True, kw_only=True):
             stamps=self.stamps,
             corpus=self.corpus,
             whole_corpus=given is not None and given.whole_corpus,
+            watched=given is not None and given.watched,
             seam=Seam.ANSWER if given is None else given.seam,
         )
         if given is not None and given.digest != settings.digest:

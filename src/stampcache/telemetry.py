@@ -111,9 +111,10 @@ class Counters:
         self._add(f"error.{what}", "")
         LOGGER.warning("stampcache went on without the cache (%s): %s", what, error)
 
-    def event(self, name: str) -> None:
+    def event(self, name: str, count: int = 1) -> None:
         """Count something else that happened, in total only."""
-        self._add(name, "")
+        if count:
+            self._add(name, "", count)
 
     def of(self, scope: str | None) -> Mapping[str, int]:
         """Return the counts of one scope digest, or of everything."""

@@ -16,6 +16,7 @@ from benchmarks.cases.meaning import WatchedEmbedder
 from benchmarks.cases.rig import App, Rig, Suite, other
 from benchmarks.cases.words import QUESTION, Ability, Call
 from stampcache import Request, Scope, open_cache
+from stampcache.corpora import Reach
 from stampcache.model import Entry, Vector
 from stampcache.ports import Receipt
 from stampcache.stores.sqlite import SqliteStore
@@ -67,10 +68,12 @@ class PatientStore(SqliteStore):
         self._free.wait()
         return super().fetch(partition, key)
 
-    def put(self, entry: Entry, vector: Vector | None, fence: int) -> Receipt:
+    def put(
+        self, entry: Entry, vector: Vector | None, fence: int, reach: Reach | None = None
+    ) -> Receipt:
         """Write, while the loop must be free."""
         self._free.wait()
-        return super().put(entry, vector, fence)
+        return super().put(entry, vector, fence, reach)
 
 
 async def _ask_while(free: Free, app: App, *calls: Call) -> None:

@@ -15,6 +15,7 @@ from msgspec.structs import replace
 from stampcache import drivers, flows
 from stampcache.adapters.reporting import CacheFields, fields, shared_fields, stale_fields
 from stampcache.core import Core
+from stampcache.corpora import Reading
 from stampcache.effects import Flow, answered
 from stampcache.errors import CodecError, ScopeError
 from stampcache.explain import Explanation
@@ -43,11 +44,13 @@ class Made(Struct, Generic[Output], frozen=True, kw_only=True):
     """What an application made: for the caller, and in the form that is stored.
 
     ``answer`` is ``None`` where it has no stored form, or is a stream: nobody else can be given it.
+    ``readings`` are the searches of watched indexes that it was made from.
     """
 
     output: Output
     answer: Answer | None
     evidence: Sequence[Evidence] | None = None
+    readings: Sequence[Reading] = ()
 
 
 class TooFew(Exception):
@@ -62,6 +65,7 @@ class Kept(Struct, frozen=True):
 
     answer: Answer
     evidence: Sequence[Evidence] | None = None
+    readings: Sequence[Reading] = ()
 
 
 class _Shared(Struct, frozen=True):
@@ -168,7 +172,8 @@ class Front:
         """Store what was made, if it has a stored form; tell whether it came too late."""
         if made.answer is None:
             return False
-        done = yield from self.update(request, made.answer, outcome=outcome, evidence=made.evidence)
+        kept = Kept(made.answer, made.evidence, made.readings)
+        done = yield from self.update(request, kept, outcome=outcome)
         return is_late(done)
 
     def look(
@@ -237,14 +242,14 @@ class Front:
     def update(
         self,
         request: Request,
-        answer: Answer,
+        kept: Kept,
         *,
         outcome: Outcome | None,
-        evidence: Sequence[Evidence] | None = None,
     ) -> Flow[Update | Miss]:
         """Store an answer, if it may be stored; a Miss where that failed."""
         updating = self._guarded(
-            lambda: self.core.update(request, answer, outcome, evidence), "update"
+            lambda: self.core.update(request, kept.answer, outcome, kept.evidence, kept.readings),
+            "update",
         )
         return (yield from updating)
 

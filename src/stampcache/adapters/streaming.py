@@ -162,9 +162,7 @@ class Streaming:
         if kept is None:
             return
         begun.answer = kept.answer
-        yield from self._front.update(
-            ask.request, kept.answer, outcome=begun.outcome, evidence=kept.evidence
-        )
+        yield from self._front.update(ask.request, kept, outcome=begun.outcome)
 
 
 @contextlib.contextmanager

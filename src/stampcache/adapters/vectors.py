@@ -178,7 +178,7 @@ class Vectors:
             yield from _breath(place)
             kept = self._kept(row)
             if kept is not None:
-                yield from self._front.update(one.ask.request, kept.answer, outcome=one.outcome)
+                yield from self._front.update(one.ask.request, kept, outcome=one.outcome)
 
     def _kept(self, vector: Sequence[float]) -> Kept | None:
         def keep() -> Kept | None:

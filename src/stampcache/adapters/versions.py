@@ -13,9 +13,9 @@ from stampcache.identity import refuse_mixture
 from stampcache.manifest import Manifest, as_manifest
 from stampcache.model import Stamps
 
-Grounding: TypeAlias = Literal["recheck", "version", "none"]
+Grounding: TypeAlias = Literal["recheck", "watch", "version", "none"]
 VersionOf: TypeAlias = Literal["sources", "corpus"]
-GROUNDINGS = ("recheck", "version", "none")
+GROUNDINGS = ("recheck", "watch", "version", "none")
 _VERSIONS_OF = ("sources", "corpus")
 
 
@@ -39,6 +39,11 @@ class Validity(Struct, frozen=True, kw_only=True):
     def rechecked(self) -> bool:
         """Whether each question is retrieved for before it is looked up."""
         return self.grounding == "recheck"
+
+    @property
+    def watched(self) -> bool:
+        """Whether the index tells what changed, so that a hit retrieves nothing."""
+        return self.grounding == "watch"
 
     @property
     def needs_evidence(self) -> bool:
@@ -76,7 +81,13 @@ def checked(
     if not has_index:
         return told
     _check_index_is_known(told, here)
-    return replace(told, corpus=told.corpus or core.intake.terms.corpus)
+    corpus = told.corpus or core.intake.terms.corpus
+    if told.watched and not corpus:
+        raise ConfigError(
+            'grounding="watch" needs the name of the watched documents: give corpus=, the one that'
+            " watch(...) was given."
+        )
+    return replace(told, corpus=corpus)
 
 
 def _check_words(core: Core, given: Validity, *, has_index: bool) -> None:
@@ -99,7 +110,7 @@ def _told_by(made: Manifest, given: Validity, here: Stamps) -> Validity:
 
 
 def _check_index_is_known(told: Validity, here: Stamps) -> None:
-    if told.rechecked or told.stamps.index or here.index or told.version:
+    if told.rechecked or told.watched or told.stamps.index or here.index or told.version:
         return
     raise ConfigError(
         f'With grounding="{told.grounding}" nothing at hit time notices another index, so its'

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from stampcache import decide, signature
 from stampcache.decide import Objection, Rules
@@ -19,8 +20,10 @@ from stampcache.effects import (
     Flow,
     Nearest,
     Note,
+    ReachOf,
     Renew,
     Retrieve,
+    StandingOf,
     Suspect,
     Touch,
     Verify,
@@ -134,10 +137,16 @@ def lookup(ask: Ask) -> Flow[Outcome]:
     invalid = None
     if entry is not None:
         invalid = _invalid(ask, entry)
+        if invalid is None and ask.request.runs.watched:
+            try:
+                invalid = yield from _untrusted(ask)
+            except StoreError as error:
+                return (yield from _unavailable(ask, Reason.STORE_ERROR, error))
         if invalid is None:
             if ask.record:
                 yield from _used(ask, entry)
-            return _exactly(entry)
+                return _exactly(entry)
+            return (yield from _explained(ask, entry))
     seen = _Seen()
     if damage is not None:
         yield from Note("corrupt_entry", damage)
@@ -163,6 +172,12 @@ def exact(ask: Ask) -> Flow[Hit | None]:
         return None
     if entry is None or _invalid(ask, entry) is not None:
         return None
+    if ask.request.runs.watched:
+        try:
+            if (yield from _untrusted(ask)) is not None:
+                return None
+        except StoreError:
+            return None
     if ask.record:
         yield from _used(ask, entry)
     return _exactly(entry)
@@ -172,6 +187,25 @@ def _invalid(ask: Ask, entry: Entry) -> Objection | None:
     """Return what is wrong with an entry of this very question."""
     found = decide.validity(entry, ask.request.evidence, ask.now)
     return found or (decide.revision(entry, ask.revision) if ask.revision else None)
+
+
+def _untrusted(ask: Ask) -> Flow[Objection | None]:
+    """Say why what is watched of the corpus cannot be trusted now; asked after the entry was read."""
+    corpus = ask.request.runs.corpus
+    return decide.standing((yield from StandingOf(corpus)), corpus, ask.now)
+
+
+def _explained(ask: Ask, entry: Entry) -> Flow[Hit]:
+    """Return the hit, with what would end it where that is known."""
+    hit = _exactly(entry)
+    if not ask.request.runs.watched:
+        return hit
+    try:
+        reach = yield from ReachOf(entry)
+    except StoreError as error:
+        yield from Note("store_error", error)
+        return hit
+    return replace(hit, trace=(*hit.trace, Check("watch", True, str(reach), entry.id)))
 
 
 def _exactly(entry: Entry) -> Hit:
@@ -242,6 +276,8 @@ def _by_meaning(ask: Ask, seen: _Seen) -> Flow[Outcome]:
             gate = yield from _betrayed(ask, seen.stale, embedded)
         if gate is None:
             seen.embedded = embedded
+            gate = (yield from _untrusted(ask)) if ask.request.runs.watched else None
+        if gate is None:
             candidates = yield from Nearest(
                 ask.identity.partition,
                 embedded.vector,

@@ -1,16 +1,20 @@
 """An update: an answer is stored, unless it must not be or what it was made from changed (pure)."""
 
 from msgspec import Struct
+from msgspec.structs import replace
 
-from stampcache import decide, signature, ttl
+from stampcache import decide, reaching, signature, ttl
+from stampcache.corpora import Reach, Reading
 from stampcache.decide import Objection, Rules
 from stampcache.effects import (
     Embed,
     Fence,
     Fenced,
     Flow,
+    KnownChunks,
     Note,
     Put,
+    StandingOf,
 )
 from stampcache.errors import (
     EmbedderError,
@@ -33,7 +37,10 @@ from stampcache.request import Request
 
 
 class Fill(Struct, frozen=True, kw_only=True):
-    """One update: the answer, what it was made from, and what the Miss before it carried."""
+    """One update: the answer, what it was made from, and what the Miss before it carried.
+
+    ``readings`` are the searches of watched indexes that were seen while it was made.
+    """
 
     request: Request
     identity: Identity
@@ -47,6 +54,7 @@ class Fill(Struct, frozen=True, kw_only=True):
     controls: Controls = AS_SET
     embedder: str = ""
     corpus: str = ""
+    readings: tuple[Reading, ...] = ()
 
 
 def update(fill: Fill) -> Flow[Update]:
@@ -60,7 +68,12 @@ def update(fill: Fill) -> Flow[Update]:
         embedded = yield from _vector(fill)
         fence = fill.outcome.fence if fill.outcome is not None else (yield from Fence())
         entry = _entry(fill, embedded)
-        receipt = yield from Put(entry, embedded.vector if embedded else None, fence)
+        reach = None
+        if fill.request.runs.watched:
+            if (yield from StandingOf(fill.corpus)) is None:  # what came before would not be seen
+                return Refused(Reason.UNWATCHED, f"nobody watches corpus {fill.corpus!r}")
+            reach = yield from _reach(fill)
+        receipt = yield from Put(entry, embedded.vector if embedded else None, fence, reach)
     except StoreError as error:
         if fill.rules.strict:
             raise
@@ -69,6 +82,15 @@ def update(fill: Fill) -> Flow[Update]:
     if not receipt.stored:
         return _late(receipt.change)
     return Stored(entry, receipt.evicted)
+
+
+def _reach(fill: Fill) -> Flow[Reach]:
+    """Return what a write must reach to change what this answer was made from."""
+    found = {chunk for reading in fill.readings for chunk in reading.chunks}
+    known = yield from KnownChunks(fill.corpus, tuple(sorted(found)))
+    cited = None if fill.evidence is None else [chunk.chunk for chunk in fill.evidence]
+    reach = reaching.reach_of(fill.corpus, fill.readings, cited, known)
+    return replace(reach, settings=fill.request.runs.digest)
 
 
 def _refused(fill: Fill, refusal: Objection) -> Flow[Refused]:

@@ -38,6 +38,11 @@ class FlatIndex:
     def __contains__(self, key: str) -> bool:
         return key in self._at
 
+    def get(self, key: str) -> Vector | None:
+        """Return the vector of a key, if it is there, as a copy."""
+        at = self._at.get(key)
+        return None if at is None else self._rows[at].copy()
+
     def set(self, key: str, vector: Vector) -> None:
         """Add or replace the unit vector of a key."""
         at = self._at.get(key)

@@ -5,6 +5,7 @@ import threading
 from collections.abc import Callable, Sequence
 from typing import ParamSpec, Protocol, TypeVar
 
+from stampcache.corpora import Corpora, Reach, Standing
 from stampcache.model import Candidate, Entry, Selector, Vector
 from stampcache.ports import Receipt, Store
 
@@ -16,7 +17,7 @@ class LockedStore(Store, Protocol):
     """A store in memory whose verbs take microseconds once they have its lock."""
 
     lock: threading.RLock
-    """Reentrant. What never waits for it: ``fetch``, ``touch`` and ``sequence``."""
+    """Reentrant. What never waits for it: ``fetch``, ``touch``, ``sequence``, a corpus's ``standing``."""
 
 
 class InlineStore:
@@ -40,9 +41,19 @@ class InlineStore:
             self._store.nearest, partition, vector, k, asked=asked, now=now
         )
 
-    async def put(self, entry: Entry, vector: Vector | None, fence: int) -> Receipt:
+    async def put(
+        self, entry: Entry, vector: Vector | None, fence: int, reach: Reach | None = None
+    ) -> Receipt:
         """See `Store.put`."""
-        return await self._locked(self._store.put, entry, vector, fence)
+        return await self._locked(self._store.put, entry, vector, fence, reach)
+
+    async def on_corpora(self, do: Callable[[Corpora], T]) -> T:
+        """See `AsyncStore.on_corpora`."""
+        return await asyncio.to_thread(do, self._store.corpora)
+
+    async def standing(self, corpus: str) -> Standing | None:
+        """See `Corpora.standing`."""
+        return self._store.corpora.standing(corpus)
 
     async def fenced(self, entry: Entry, fence: int) -> str:
         """See `Store.fenced`."""
@@ -101,6 +112,10 @@ class PeekingStore(Store, Protocol):
         """Return the sequence of the last change if that takes no waiting, else ``None``."""
         ...
 
+    def peek_standing(self, corpus: str) -> Standing | None:
+        """Return how a watched corpus stands if that takes no waiting, else ``None``."""
+        ...
+
     def use(self, entry: Entry) -> bool:
         """Note a use without waiting; tell whether it is time to write them."""
         ...
@@ -129,9 +144,20 @@ class ThreadedStore:
             self._store.nearest, partition, vector, k, asked=asked, now=now
         )
 
-    async def put(self, entry: Entry, vector: Vector | None, fence: int) -> Receipt:
+    async def put(
+        self, entry: Entry, vector: Vector | None, fence: int, reach: Reach | None = None
+    ) -> Receipt:
         """See `Store.put`."""
-        return await asyncio.to_thread(self._store.put, entry, vector, fence)
+        return await asyncio.to_thread(self._store.put, entry, vector, fence, reach)
+
+    async def on_corpora(self, do: Callable[[Corpora], T]) -> T:
+        """See `AsyncStore.on_corpora`."""
+        return await asyncio.to_thread(do, self._store.corpora)
+
+    async def standing(self, corpus: str) -> Standing | None:
+        """See `Corpora.standing`."""
+        near = self._store.peek_standing(corpus)
+        return near or await asyncio.to_thread(self._store.corpora.standing, corpus)
 
     async def fenced(self, entry: Entry, fence: int) -> str:
         """See `Store.fenced`."""

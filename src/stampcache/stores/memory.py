@@ -11,6 +11,7 @@ from itertools import takewhile
 from msgspec import Struct
 from msgspec.structs import replace
 
+from stampcache.corpora import Reach, Trace
 from stampcache.errors import StoreError
 from stampcache.eviction import Lru
 from stampcache.indexes.flat import FlatIndex
@@ -18,8 +19,9 @@ from stampcache.model import Candidate, Entry, Selector, Vector
 from stampcache.ports import AsyncStore, Receipt, StoreStats
 from stampcache.stores.aio import InlineStore
 from stampcache.stores.dependencies import DependencyIndex
+from stampcache.stores.memory_corpora import MemoryCorpora
 from stampcache.stores.pending_uses import Place, Serving, Uses
-from stampcache.stores.selection import FORGOTTEN, refused, touches, unmarked
+from stampcache.stores.selection import FORGOTTEN, Logged, refused, touches, unmarked
 from stampcache.ttl import expired
 
 CAPACITY = 100_000
@@ -29,7 +31,7 @@ _SERVINGS_KEPT = 100_000
 
 class _Change(Struct, frozen=True):
     sequence: int
-    selector: Selector
+    logged: Logged
 
 
 class MemoryStore:
@@ -55,6 +57,8 @@ class MemoryStore:
         self._changes: deque[_Change] = deque()
         self._servings: deque[Serving] = deque(maxlen=_SERVINGS_KEPT)
         self._bad: defaultdict[str, set[frozenset[str]]] = defaultdict(set)
+        self._suspended: dict[Place, Vector | None] = {}
+        self._corpora = MemoryCorpora(self, self._open)
         self._facts: dict[str, str] = {}
         self._tallies: Counter[str] = Counter()
         self._closed = False
@@ -64,6 +68,11 @@ class MemoryStore:
         if self._closed:
             raise StoreError("The memory store is closed; open the cache again.")
         return self._entries.get((partition, key))
+
+    @property
+    def corpora(self) -> MemoryCorpora:
+        """See `Store.corpora`."""
+        return self._corpora
 
     def nearest(
         self, partition: str, vector: Vector, k: int, *, asked: str, now: float
@@ -85,22 +94,26 @@ class MemoryStore:
                     return found[:k]
                 wanted *= 4
 
-    def put(self, entry: Entry, vector: Vector | None, fence: int) -> Receipt:
+    def put(
+        self, entry: Entry, vector: Vector | None, fence: int, reach: Reach | None = None
+    ) -> Receipt:
         """See `Store.put`."""
         with self._open():
-            change = self._fenced(entry, fence)
+            change = self._fenced(entry, fence, reach)
             if change:
                 return Receipt(stored=False, change=change)
             self._apply_uses()
             self._drop(self._entries.get(entry.place))
             self._sequence += 1
             self._keep(unmarked(entry), vector)
+            if reach is not None:
+                self._corpora.keep(entry, reach)
             return Receipt(stored=True, evicted=self._evict())
 
     def fenced(self, entry: Entry, fence: int) -> str:
         """See `Store.fenced`."""
         with self._open():
-            return self._fenced(entry, fence)
+            return self._fenced(entry, fence, None)
 
     def touch(self, entry: Entry, asked: str) -> None:
         """See `Store.touch`. It waits for nobody: while the lock is held, uses stay noted."""
@@ -148,10 +161,8 @@ class MemoryStore:
         """See `Store.invalidate`."""
         with self._open():
             touched = self._touched(selector)
-            for entry in touched:
-                self._mark(entry, str(selector))
             self._record(selector)
-            return len(touched)
+            return self._mark_all(touched, str(selector))
 
     def clear(self, scope: str) -> int:
         """See `Store.clear`."""
@@ -214,30 +225,84 @@ class MemoryStore:
         """See `Store.close`."""
         self._closed = True
 
-    def _later(self, fence: int) -> Sequence[Selector]:
+    # -- for the corpora beside the entries ----------------------------------------------------------
+
+    def by_id(self, entry_id: str) -> Entry | None:
+        """See `Entries.by_id`."""
+        place = self._by_id.get(entry_id)
+        return None if place is None else self._entries[place]
+
+    def suspend(self, entry: Entry, change: str) -> None:
+        """See `Entries.suspend`."""
+        partition, key = entry.place
+        index = self._indexes.get(partition)
+        vector = None if index is None else index.get(key)
+        self._mark(entry, change)
+        self._suspended[entry.place] = vector
+        self._dependencies.add(entry)
+
+    def restore(self, entry: Entry) -> None:
+        """See `Entries.restore`."""
+        vector = self._suspended.pop(entry.place)
+        self._stale.drop(entry.place)
+        self._sequence += 1
+        self._keep(unmarked(entry), vector)
+
+    def record(self, trace: Trace) -> int:
+        """See `Entries.record`."""
+        touched = {
+            entry.place: entry
+            for selector in trace.selectors
+            for entry in self._touched(selector)
+            if not self._corpora.has_reach(entry.id, trace.corpus)
+        }
+        self._mark_all([touched[place] for place in sorted(touched)], str(trace))
+        return self._record(trace)
+
+    def _later(self, fence: int) -> Sequence[Logged]:
         """Return the changes that came after the fence, in their order."""
         newest_first = takewhile(lambda change: change.sequence > fence, reversed(self._changes))
-        return [change.selector for change in newest_first][::-1]
+        return [change.logged for change in newest_first][::-1]
 
-    def _record(self, selector: Selector) -> None:
+    def _record(self, change: Logged) -> int:
         self._sequence += 1
-        self._changes.append(_Change(self._sequence, selector))
+        self._changes.append(_Change(self._sequence, change))
         if len(self._changes) > _CHANGES_KEPT:
             self._forgotten = self._changes.popleft().sequence
+        return self._sequence
 
-    def _fenced(self, entry: Entry, fence: int) -> str:
+    def _fenced(self, entry: Entry, fence: int, reach: Reach | None) -> str:
         if fence < self._forgotten:
             return FORGOTTEN
-        change = refused(self._later(fence), entry)
-        return "" if change is None else str(change)
+        change = refused(self._later(fence), entry, reach)
+        if change is not None:
+            return str(change)
+        if reach is not None and self._corpora.added_since(reach, fence):
+            return str(Trace(corpus=reach.corpus))
+        return ""
 
     def _touched(self, selector: Selector) -> list[Entry]:
-        """Return the entries that hold until this change, in the order in which they are marked."""
+        """Return the entries that hold, or may hold again, until this change, in order of marking."""
         places = self._dependencies.candidates(selector)
         among = self._entries if places is None else places
         found = (self._entries[place] for place in among)
-        new = [entry for entry in found if not entry.invalidated and touches(selector, entry)]
+        new = [one for one in found if not self._ended(one) and touches(selector, one)]
         return sorted(new, key=lambda entry: entry.place)
+
+    def _ended(self, entry: Entry) -> bool:
+        """Tell whether an entry will never hold again."""
+        return bool(entry.invalidated) and entry.place not in self._suspended
+
+    def _mark_all(self, entries: Sequence[Entry], change: str) -> int:
+        """Make entries stale for good; return how many held until now."""
+        holding = [entry for entry in entries if not entry.invalidated]
+        for entry in entries:
+            if entry.invalidated:
+                self._end(entry)
+            else:
+                self._mark(entry, change)
+                self._corpora.forget(entry.id)
+        return len(holding)
 
     def _apply_uses(self) -> None:
         pending = self._uses.take()
@@ -264,6 +329,12 @@ class MemoryStore:
                 index = self._indexes[partition] = FlatIndex(len(vector))
             index.set(key, vector)
 
+    def _end(self, entry: Entry) -> None:
+        """Make sure that a suspended entry will not hold again."""
+        self._suspended.pop(entry.place, None)
+        self._dependencies.drop(entry)
+        self._corpora.forget(entry.id)
+
     def _mark(self, entry: Entry, change: str) -> None:
         self._retire(entry)
         self._entries[entry.place] = replace(entry, invalidated=change)
@@ -284,16 +355,20 @@ class MemoryStore:
     def _drop(self, entry: Entry | None) -> None:
         if entry is not None:
             self._retire(entry)
+            self._end(entry)
             self._stale.drop(entry.place)
             del self._entries[entry.place]
             del self._by_id[entry.id]
 
     def _retire(self, entry: Entry) -> None:
         """Take the entry out of everything that serves it, counts it or makes it stale."""
-        partition, key = entry.place
         self._dependencies.drop(entry)
         self._recency.drop(entry.place)
         self._hits.pop(entry.place, None)
+        self._unindex(entry)
+
+    def _unindex(self, entry: Entry) -> None:
+        partition, key = entry.place
         index = self._indexes.get(partition)
         if index is not None:
             index.remove(key)

@@ -1,13 +1,19 @@
 """Which entries a change touches: one rule for marking them and for refusing late fills (pure)."""
 
 from collections.abc import Iterable, Set
+from typing import TypeAlias
 
 from msgspec.structs import replace
 
+from stampcache.corpora import Reach, Trace
 from stampcache.model import Dependency, Entry, Selector, Stamps, stamp_values
 
 FORGOTTEN = "the change log no longer reaches back to the lookup"
 """Why a fill is refused whose lookup is older than every change that is remembered."""
+
+
+Logged: TypeAlias = Selector | Trace
+"""What a change log tells: what somebody said has changed, or what was written to a watched corpus."""
 
 
 def touches(selector: Selector, entry: Entry) -> bool:
@@ -18,10 +24,30 @@ def touches(selector: Selector, entry: Entry) -> bool:
     return _touches(selector, entry, entry.dependencies)
 
 
-def refused(changes: Iterable[Selector], entry: Entry) -> Selector | None:
-    """Return the first of the changes since a fill began that touches its entry, if there is one."""
+def refused(changes: Iterable[Logged], entry: Entry, reach: Reach | None) -> Logged | None:
+    """Return the first of the changes since a fill began that touches its entry, if there is one.
+
+    Chunks that were added within the reach of an entry are not seen here, but compared by its store.
+    """
     parts = entry.dependencies
-    return next((change for change in changes if _touches(change, entry, parts)), None)
+    for change in changes:
+        if isinstance(change, Selector):
+            found = _touches(change, entry, parts)
+        elif reach is not None and reach.corpus == change.corpus:
+            found = _takes_from(change, reach, entry)
+        else:
+            found = any(_touches(selector, entry, parts) for selector in change.selectors)
+        if found:
+            return change
+    return None
+
+
+def _takes_from(trace: Trace, reach: Reach, entry: Entry) -> bool:
+    """Tell whether a write changed or removed what an entry with a reach was made from."""
+    if trace.unknown or not reach.question:
+        return True
+    cited = {chunk.chunk for chunk in entry.evidence or ()}
+    return "" in cited or not cited.isdisjoint(trace.chunks)
 
 
 def names_document(selector: Selector) -> bool:

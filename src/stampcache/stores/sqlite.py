@@ -10,6 +10,7 @@ import sqlite3
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from stampcache.corpora import Reach, Standing
 from stampcache.errors import CodecError
 from stampcache.model import Candidate, Entry, Selector, Vector
 from stampcache.ports import AsyncStore, Receipt, StoreStats
@@ -18,6 +19,7 @@ from stampcache.stores import sqlite_writes as writes
 from stampcache.stores.aio import ThreadedStore
 from stampcache.stores.pending_uses import Pending, Serving, Uses
 from stampcache.stores.selection import unmarked
+from stampcache.stores.sqlite_corpora import SqliteCorpora
 from stampcache.stores.sqlite_file import SqliteFile, translated
 from stampcache.stores.sqlite_replica import SqliteReplica
 
@@ -48,6 +50,7 @@ class SqliteStore:
         self._replica = SqliteReplica(
             self._file, near_capacity=near_capacity, vector_capacity=vector_capacity
         )
+        self.corpora = SqliteCorpora(self._file, self._same_process, self._trim)
 
     # -- reading -----------------------------------------------------------------------------------
 
@@ -72,6 +75,11 @@ class SqliteStore:
         self._same_process()
         return self._replica.peek_sequence()
 
+    def peek_standing(self, corpus: str) -> Standing | None:
+        """Return how a watched corpus stands if that takes no waiting."""
+        self._same_process()
+        return self.corpora.peek(corpus)
+
     def nearest(
         self, partition: str, vector: Vector, k: int, *, asked: str, now: float
     ) -> Sequence[Candidate]:
@@ -87,22 +95,25 @@ class SqliteStore:
     def _same_process(self) -> None:
         if os.getpid() != self._file.pid and self._file.check_process():
             self._replica.flush()
+            self.corpora.flush()
             self._uses = Uses()
 
     # -- writing -----------------------------------------------------------------------------------
 
-    def put(self, entry: Entry, vector: Vector | None, fence: int) -> Receipt:
+    def put(
+        self, entry: Entry, vector: Vector | None, fence: int, reach: Reach | None = None
+    ) -> Receipt:
         """See `Store.put`."""
         self._same_process()
         entry = unmarked(entry)
-        body = codec.encode(entry)
+        body = writes.Body(codec.encode(entry), vector, reach)
         with self._file.transaction() as writer:
-            change = writes.fenced(writer, entry, fence)
+            change = writes.fenced(writer, entry, fence, reach)
             if change:
                 return Receipt(stored=False, change=change)
             written = self._write_uses(writer)
             sequence = writes.log(writer, entry.place)
-            writes.write(writer, entry, body, vector, sequence)
+            writes.write(writer, entry, body, sequence)
             evicted = writes.evict(writer, self._capacity)
             self._trim(writer, sequence)
         self._uses.written(written)
@@ -113,7 +124,7 @@ class SqliteStore:
         """See `Store.fenced`."""
         self._same_process()
         with self._file.reading, translated(), self._file.snapshot() as reader:
-            return writes.fenced(reader, entry, fence)
+            return writes.fenced(reader, entry, fence, None)
 
     def touch(self, entry: Entry, asked: str) -> None:
         """See `Store.touch`. Uses are written with the next `put`; a semantic serving at once."""
@@ -191,7 +202,9 @@ class SqliteStore:
         """See `Store.invalidate`."""
         self._same_process()
         where = sqlite_text.selecting(selector)
+        away = sqlite_text.selecting(selector, suspended=True)
         with self._file.transaction() as writer:
+            writes.end(writer, writer.execute(away.statement, away.values) if away else [])
             rows = writer.execute(where.statement, where.values).fetchall() if where else []
             marked = writes.mark(writer, rows, str(selector))
             self._trim(writer, writes.log_change(writer, selector))

@@ -100,6 +100,53 @@ _MARKS_AND_DEPENDENCIES = """
     CREATE INDEX stampcache_dependencies_chunk ON stampcache_dependencies (chunk, corpus);
 """
 
+# The renamed column is what an older version reads of the log: a process of it knows nothing of writes
+# to watched corpora, and must fail rather than keep an answer that was made before one.
+_CORPORA = """
+    ALTER TABLE stampcache_log RENAME COLUMN selector TO change;
+    CREATE TABLE stampcache_corpora (
+        corpus TEXT PRIMARY KEY,
+        problem TEXT NOT NULL DEFAULT '',
+        heard_at REAL NOT NULL,
+        silence_s REAL,
+        chunks INTEGER NOT NULL DEFAULT 0,
+        complete INTEGER NOT NULL DEFAULT 0,
+        swept_at REAL,
+        checked INTEGER NOT NULL DEFAULT 0,
+        drifted INTEGER NOT NULL DEFAULT 0
+    ) WITHOUT ROWID;
+    CREATE TABLE stampcache_intents (
+        id TEXT PRIMARY KEY,
+        corpus TEXT NOT NULL,
+        body BLOB NOT NULL
+    ) WITHOUT ROWID;
+    CREATE TABLE stampcache_chunks (
+        id INTEGER PRIMARY KEY,
+        corpus TEXT NOT NULL,
+        chunk TEXT NOT NULL,
+        source TEXT NOT NULL,
+        digest TEXT NOT NULL,
+        vector BLOB NOT NULL,
+        sequence INTEGER NOT NULL,
+        UNIQUE (corpus, chunk)
+    );
+    CREATE INDEX stampcache_chunks_sequence ON stampcache_chunks (corpus, sequence);
+    CREATE TRIGGER stampcache_chunk_added AFTER INSERT ON stampcache_chunks
+        BEGIN UPDATE stampcache_corpora SET chunks = chunks + 1 WHERE corpus = new.corpus; END;
+    CREATE TRIGGER stampcache_chunk_gone AFTER DELETE ON stampcache_chunks
+        BEGIN UPDATE stampcache_corpora SET chunks = chunks - 1 WHERE corpus = old.corpus; END;
+    CREATE TABLE stampcache_reaches (
+        entry INTEGER PRIMARY KEY REFERENCES stampcache_entries (id) ON DELETE CASCADE,
+        corpus TEXT NOT NULL,
+        settings TEXT NOT NULL,
+        body BLOB NOT NULL,
+        differences BLOB,
+        changed INTEGER NOT NULL
+    );
+    CREATE INDEX stampcache_reaches_changed ON stampcache_reaches (corpus, changed);
+    CREATE INDEX stampcache_reaches_settings ON stampcache_reaches (corpus, settings);
+"""
+
 
 class _Cited(Struct, frozen=True):
     """What a body of schema 1 says of a piece of evidence; like all that a step uses, never changed."""
@@ -154,7 +201,11 @@ class _Step(Struct, frozen=True):
     then: Callable[[sqlite3.Connection], None] | None = None
 
 
-_STEPS = (_Step(_FIRST_TABLES), _Step(_MARKS_AND_DEPENDENCIES, _copy_out_of_bodies))
+_STEPS = (
+    _Step(_FIRST_TABLES),
+    _Step(_MARKS_AND_DEPENDENCIES, _copy_out_of_bodies),
+    _Step(_CORPORA),
+)
 
 
 def migrate(connection: sqlite3.Connection, path: Path) -> None:

@@ -9,10 +9,12 @@ ENTRY = (
     "SELECT body, changed, invalidated, expires_at FROM stampcache_entries"
     " WHERE partition = ? AND key = ?"
 )
-VECTOR = "SELECT vector FROM stampcache_entries WHERE partition = ? AND key = ?"
+VECTOR = (
+    "SELECT vector FROM stampcache_entries WHERE partition = ? AND key = ? AND invalidated = ''"
+)
 VECTORS = (
     "SELECT key, vector FROM stampcache_entries"
-    " WHERE partition = ? AND vector IS NOT NULL AND length(vector) = ?"
+    " WHERE partition = ? AND invalidated = '' AND length(vector) = ?"
 )
 BODY = "SELECT id, body FROM stampcache_entries WHERE partition = ? AND key = ?"
 BY_ID = "SELECT id, partition, key FROM stampcache_entries WHERE entry_id = ?"
@@ -44,6 +46,8 @@ NO_LONGER_DEPEND = "DELETE FROM stampcache_dependencies WHERE entry = ?"
 INVALIDATE = (
     "UPDATE stampcache_entries SET invalidated = ?, changed = ?, vector = NULL WHERE id = ?"
 )
+END = "UPDATE stampcache_entries SET vector = NULL WHERE id = ?"
+SUSPEND = "UPDATE stampcache_entries SET invalidated = ?, changed = ? WHERE id = ?"
 RENEW = "UPDATE stampcache_entries SET expires_at = ?, changed = ? WHERE id = ?"
 COUNT_ENTRIES = "SELECT value FROM stampcache_counts WHERE name = 'entries'"
 LATEST_USE = "SELECT coalesce(max(used), 0) FROM stampcache_entries"
@@ -57,13 +61,68 @@ LOG_FLOOR = "SELECT value FROM stampcache_counts WHERE name = 'log_floor'"
 LAST_SEQUENCE = (
     "SELECT coalesce((SELECT seq FROM sqlite_sequence WHERE name = 'stampcache_log'), 0)"
 )
-LOG_CHANGE = "INSERT INTO stampcache_log (selector) VALUES (?)"
+LOG_CHANGE = "INSERT INTO stampcache_log (change) VALUES (?)"
 CHANGES_SINCE = (
-    "SELECT selector FROM stampcache_log WHERE sequence > ? AND selector IS NOT NULL"
-    " ORDER BY sequence"
+    "SELECT change FROM stampcache_log WHERE sequence > ? AND change IS NOT NULL ORDER BY sequence"
 )
 RAISE_FLOOR = "UPDATE stampcache_counts SET value = ? WHERE name = 'log_floor'"
 TRIM_LOG = "DELETE FROM stampcache_log WHERE sequence <= ?"
+
+DECLARE = (
+    "INSERT INTO stampcache_corpora (corpus, heard_at, silence_s) VALUES (?, ?, ?)"
+    " ON CONFLICT (corpus) DO UPDATE SET heard_at = excluded.heard_at,"
+    " silence_s = excluded.silence_s"
+)
+KNOW = "INSERT OR IGNORE INTO stampcache_corpora (corpus, heard_at) VALUES (?, ?)"
+STANDING = (
+    "SELECT problem, heard_at, silence_s, chunks, complete, swept_at, checked, drifted"
+    " FROM stampcache_corpora WHERE corpus = ?"
+)
+CORPORA = "SELECT corpus FROM stampcache_corpora ORDER BY corpus"
+BLOCK = "UPDATE stampcache_corpora SET problem = ? WHERE corpus = ?"
+HEARD = "UPDATE stampcache_corpora SET heard_at = ? WHERE corpus = ?"
+COMPLETE = "UPDATE stampcache_corpora SET complete = ? WHERE corpus = ?"
+SWEPT = (
+    "UPDATE stampcache_corpora SET heard_at = ?1, swept_at = ?1, checked = ?2, drifted = ?3"
+    " WHERE corpus = ?4"
+)
+INTENTS = "SELECT body FROM stampcache_intents WHERE corpus = ? ORDER BY id"
+INTEND = "INSERT OR REPLACE INTO stampcache_intents (id, corpus, body) VALUES (?, ?, ?)"
+RESOLVE = "DELETE FROM stampcache_intents WHERE id = ?"
+CHUNK = "SELECT chunk, source, digest, vector FROM stampcache_chunks WHERE corpus = ? AND chunk = ?"
+CHUNKS = "SELECT chunk, source, digest, vector FROM stampcache_chunks WHERE corpus = ?"
+CHUNKS_SINCE = CHUNKS + " AND sequence > ?"
+ADD_CHUNK = (
+    "INSERT INTO stampcache_chunks (corpus, chunk, source, digest, vector, sequence)"
+    " VALUES (?, ?, ?, ?, ?, ?)"
+)
+DROP_CHUNK = "DELETE FROM stampcache_chunks WHERE corpus = ? AND chunk = ?"
+ADD_REACH = (
+    "INSERT INTO stampcache_reaches (entry, corpus, settings, body, changed) VALUES (?, ?, ?, ?, ?)"
+)
+DROP_REACH = "DELETE FROM stampcache_reaches WHERE entry = ?"
+REACHES_SINCE = "SELECT entry, body FROM stampcache_reaches WHERE corpus = ? AND changed > ?"
+REACH = (
+    "SELECT body FROM stampcache_reaches WHERE entry ="
+    " (SELECT id FROM stampcache_entries WHERE entry_id = ?)"
+)
+REACHED = (
+    "SELECT partition, key, invalidated, reaches.body, differences FROM stampcache_reaches AS reaches"
+    " JOIN stampcache_entries AS entries ON entries.id = entry WHERE entry = ?"
+)
+DIFFER = "UPDATE stampcache_reaches SET differences = ? WHERE entry = ?"
+CITING_CHUNK = (
+    "SELECT entry FROM stampcache_reaches WHERE corpus = ?1 AND entry IN"
+    " (SELECT entry FROM stampcache_dependencies WHERE corpus IN (?1, '') AND chunk IN (?2, ''))"
+)
+SAMPLE = (
+    "SELECT entries.body, invalidated, expires_at FROM stampcache_entries AS entries"
+    " JOIN stampcache_reaches AS reaches ON entries.id = entry"
+    " WHERE reaches.corpus = ? AND settings = ? AND invalidated = '' AND entry_id {side} ?"
+    " ORDER BY entry_id LIMIT ?"
+)
+SAMPLE_AFTER = SAMPLE.format(side=">")
+SAMPLE_BEFORE = SAMPLE.format(side="<=")
 
 SERVED = (
     "INSERT OR IGNORE INTO stampcache_servings (entry_id, partition, key, asked)"
@@ -98,6 +157,11 @@ STATS = (
 )
 
 
+_HOLDING = "invalidated = ''"
+_SUSPENDED = "id IN (SELECT entry FROM stampcache_reaches WHERE differences IS NOT NULL)"
+_BESIDE = "id NOT IN (SELECT entry FROM stampcache_reaches WHERE corpus = ?)"
+
+
 class Query(Struct, frozen=True):
     """A statement and the values it binds."""
 
@@ -105,17 +169,23 @@ class Query(Struct, frozen=True):
     values: tuple[str, ...]
 
 
-def selecting(selector: Selector) -> Query | None:
+def selecting(
+    selector: Selector, *, suspended: bool = False, beside: str | None = None
+) -> Query | None:
     """Return the query for the entries that hold and that a change touches, in the order of marking.
 
-    It selects what `stampcache.stores.selection.touches` says; ``None`` where that is nothing.
+    It selects what `stampcache.stores.selection.touches` says; ``None`` where that is nothing. With
+    ``suspended`` those that do not hold, but may again; ``beside`` a corpus those without a reach in it.
     """
     if selector == Selector() or selector.stamps == Stamps():
         return None
     wanted = {"entry_id": selector.entry, "scope": selector.scope, **_stamped(selector.stamps)}
     given = {column: value for column, value in wanted.items() if value is not None}
-    conditions = ["invalidated = ''", *(f"{column} = ?" for column in given)]
+    conditions = [_SUSPENDED if suspended else _HOLDING, *(f"{column} = ?" for column in given)]
     values = list(given.values())
+    if beside is not None:
+        conditions.append(_BESIDE)
+        values.append(beside)
     if names_document(selector):
         parts = {"corpus": selector.corpus, "source": selector.source, "chunk": selector.chunk}
         named = {column: value for column, value in parts.items() if value is not None}

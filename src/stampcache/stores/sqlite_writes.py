@@ -9,18 +9,26 @@ from collections.abc import Iterable
 
 import msgspec
 import numpy as np
+from msgspec import Struct
 
+from stampcache.corpora import Chunk, Reach, Trace
 from stampcache.errors import CodecError
 from stampcache.model import Entry, Selector, Vector, stamp_values
+from stampcache.reaching import is_reached
 from stampcache.stores import codec, sqlite_text
 from stampcache.stores.pending_uses import Pending, Place
-from stampcache.stores.selection import FORGOTTEN, refused
+from stampcache.stores.selection import FORGOTTEN, Logged, refused
 
 Row = tuple[int, str, str]
 """Row id, partition and key of an entry."""
 
 
-def fenced(writer: sqlite3.Connection, entry: Entry, fence: int) -> str:
+_SELECTOR = msgspec.msgpack.Decoder(Selector)
+_TRACE = msgspec.msgpack.Decoder(Trace)
+_MAP = range(0x80, 0x90)
+
+
+def fenced(writer: sqlite3.Connection, entry: Entry, fence: int, reach: Reach | None) -> str:
     """Return what refuses an entry whose making began at this sequence; empty where nothing does.
 
     The connection is inside a transaction: floor and log must be those of one commit.
@@ -29,8 +37,27 @@ def fenced(writer: sqlite3.Connection, entry: Entry, fence: int) -> str:
     if fence < floor:
         return FORGOTTEN
     rows = writer.execute(sqlite_text.CHANGES_SINCE, (fence,))
-    change = refused((msgspec.msgpack.decode(row[0], type=Selector) for row in rows), entry)
-    return "" if change is None else str(change)
+    change = refused((_logged(row[0]) for row in rows), entry, reach)
+    if change is not None:
+        return str(change)
+    if reach is not None and is_reached(reach, added_since(writer, reach.corpus, fence)):
+        return str(Trace(corpus=reach.corpus))
+    return ""
+
+
+def _logged(raw: bytes) -> Logged:
+    """Return what a row of the log tells: a selector is a map there, and a trace an array."""
+    return _SELECTOR.decode(raw) if raw[0] in _MAP else _TRACE.decode(raw)
+
+
+def added_since(reader: sqlite3.Connection, corpus: str, fence: int) -> list[Chunk]:
+    """Return the chunks that were added to a corpus after the fence."""
+    return [chunk_of(row) for row in reader.execute(sqlite_text.CHUNKS_SINCE, (corpus, fence))]
+
+
+def chunk_of(row: tuple[str, str, str, bytes]) -> Chunk:
+    """Return a chunk from its row."""
+    return Chunk(id=row[0], source=row[1], digest=row[2], vector=row[3])
 
 
 def log(writer: sqlite3.Connection, place: Place) -> int:
@@ -40,27 +67,37 @@ def log(writer: sqlite3.Connection, place: Place) -> int:
     return sequence
 
 
-def log_change(writer: sqlite3.Connection, selector: Selector) -> int:
+def log_change(writer: sqlite3.Connection, change: Logged) -> int:
     """Refuse late fills that this change touches; return its sequence."""
-    sequence = writer.execute(sqlite_text.LOG_CHANGE, (msgspec.msgpack.encode(selector),)).lastrowid
+    sequence = writer.execute(sqlite_text.LOG_CHANGE, (msgspec.msgpack.encode(change),)).lastrowid
     assert sequence is not None
     return sequence
 
 
-def write(
-    writer: sqlite3.Connection, entry: Entry, body: bytes, vector: Vector | None, sequence: int
-) -> None:
+class Body(Struct, frozen=True):
+    """What is written of an entry: itself as bytes, its vector, and its reach."""
+
+    raw: bytes
+    vector: Vector | None
+    reach: Reach | None
+
+
+def write(writer: sqlite3.Connection, entry: Entry, body: Body, sequence: int) -> None:
     """Put an entry in the place of any other at its address, as the most recently used one."""
     writer.execute(sqlite_text.DELETE_PLACE, entry.place)
     (latest,) = writer.execute(sqlite_text.LATEST_USE).fetchone()
+    vector, reach = body.vector, body.reach
     raw = None if vector is None else np.ascontiguousarray(vector, np.float32).tobytes()
     size = len(entry.answer.text.encode()) + len(entry.answer.payload)
     who = (entry.id, entry.identity.scope, entry.identity.tenant)
-    what = (body, raw, size, entry.expires_at)
+    what = (body.raw, raw, size, entry.expires_at)
     values = (*entry.place, *who, *stamp_values(entry.stamps), *what, sequence, latest + 1)
     row = writer.execute(sqlite_text.PUT, values).lastrowid
     assert row is not None
     depend(writer, row, entry)
+    if reach is not None:
+        within = (reach.corpus, reach.settings, msgspec.msgpack.encode(reach))
+        writer.execute(sqlite_text.ADD_REACH, (row, *within, sequence))
 
 
 def depend(writer: sqlite3.Connection, row: int, entry: Entry) -> None:
@@ -75,8 +112,21 @@ def mark(writer: sqlite3.Connection, rows: Iterable[Row], change: str) -> int:
     for row, partition, key in touched:
         values = (change, log(writer, (partition, key)), row)
         writer.execute(sqlite_text.INVALIDATE, values)
-    writer.executemany(sqlite_text.NO_LONGER_DEPEND, [(row,) for row, _, _ in touched])
+    _forget(writer, touched)
     return len(touched)
+
+
+def end(writer: sqlite3.Connection, rows: Iterable[Row]) -> None:
+    """Make sure that suspended entries will not hold again."""
+    ended = list(rows)
+    writer.executemany(sqlite_text.END, [(row,) for row, _, _ in ended])
+    _forget(writer, ended)
+
+
+def _forget(writer: sqlite3.Connection, rows: Iterable[Row]) -> None:
+    ids = [(row,) for row, _, _ in rows]
+    writer.executemany(sqlite_text.NO_LONGER_DEPEND, ids)
+    writer.executemany(sqlite_text.DROP_REACH, ids)
 
 
 def renew(writer: sqlite3.Connection, entry_id: str, expires_at: float) -> None:

@@ -5,11 +5,13 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
+from stampcache.corpora import Reach
 from stampcache.errors import JudgeError, StoreError, VerifierError
 from stampcache.model import Candidate, Entry, Selector, Vector
 from stampcache.ports import AsyncStore, Receipt
 from stampcache.stores.aio import InlineStore
 from stampcache.stores.memory import MemoryStore
+from stampcache.stores.memory_corpora import MemoryCorpora
 
 
 class FakeClock:
@@ -125,10 +127,18 @@ class FailingStore(MemoryStore):
         self._check()
         return super().nearest(partition, vector, k, asked=asked, now=now)
 
-    def put(self, entry: Entry, vector: Vector | None, fence: int) -> Receipt:
+    @property
+    def corpora(self) -> MemoryCorpora:
+        """See `Store.corpora`."""
+        self._check()
+        return super().corpora
+
+    def put(
+        self, entry: Entry, vector: Vector | None, fence: int, reach: Reach | None = None
+    ) -> Receipt:
         """See `Store.put`."""
         self._check()
-        return super().put(entry, vector, fence)
+        return super().put(entry, vector, fence, reach)
 
     def fenced(self, entry: Entry, fence: int) -> str:
         """See `Store.fenced`."""

@@ -259,7 +259,7 @@ class StampCacheMiddleware(AgentMiddleware[AgentState[Any], Any, Any]):
             return
         kept = self._front.kept(lambda: Kept(run.answer()))
         if kept is not None:
-            yield from self._front.update(request, kept.answer, outcome=run.outcome)
+            yield from self._front.update(request, kept, outcome=run.outcome)
 
     def _unkept(self, run: Run, state: Mapping[str, Any]) -> Unkept | None:
         try:

@@ -231,7 +231,7 @@ class StampNodeCache(BaseCache[Any]):
             return
         before = request.controls if outcome is None else outcome.controls
         request = replace(request, controls=within(request.controls, ttl, before.ttl_s))
-        yield from self._front.update(request, kept.answer, outcome=outcome, evidence=kept.evidence)
+        yield from self._front.update(request, kept, outcome=outcome)
 
     def _late(self, key: FullKey) -> NodeCall:
         """Return what stands for the lookup of a result of which none is known."""

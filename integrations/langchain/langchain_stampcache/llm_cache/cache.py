@@ -39,6 +39,7 @@ from stampcache.adapters import (
     Found,
     Front,
     Grounding,
+    Kept,
     Tenants,
     Validity,
     VersionOf,
@@ -272,7 +273,7 @@ class StampCache(BaseCache):
             return
         answer = answer_of(made, None if asked is None else asked.elapsed_s)
         outcome = asked.outcome if asked else None
-        yield from self._front.update(call.request, answer, outcome=outcome, evidence=call.evidence)
+        yield from self._front.update(call.request, Kept(answer, call.evidence), outcome=outcome)
 
     # -- no odd prompt or answer fails a call (unless the cache is strict) ---------------------------
 
