@@ -1,4 +1,4 @@
-"""Which answers a write to an index changes (pure; ADR 0020).
+"""Which answers a write to an index changes (pure; ADR 0021).
 
 Flat search for the k nearest chunks is a function of the chunks that score at least as much as the
 k-th of those found. So an answer from it stays true until a chunk with such a score comes, goes or
@@ -80,14 +80,33 @@ def scores(metric: Metric, question: bytes, chunks: Sequence[bytes]) -> NDArray[
     return found
 
 
-def within(metric: Metric, question: bytes, chunks: Sequence[bytes]) -> float:
-    """Return how far the scores of these may be off."""
-    if metric is Metric.COSINE:
-        return TOLERANCE
-    longest = max((float(np.linalg.norm(as_vector(raw))) for raw in chunks), default=0.0)
-    asked = float(np.linalg.norm(as_vector(question)))
-    largest = asked * longest if metric is Metric.DOT else (asked + longest) ** 2
-    return TOLERANCE * max(largest, 1.0)
+def within(
+    metric: Metric, asked: NDArray[np.floating], length: float
+) -> NDArray[np.floating] | float:
+    """Return how far scores may be off, of questions of these lengths with a chunk of that length."""
+    match metric:
+        case Metric.COSINE:
+            return TOLERANCE
+        case Metric.DOT:
+            largest = asked * length
+        case Metric.L2:
+            largest = np.square(asked + length)
+    return TOLERANCE * np.maximum(largest, 1.0)
+
+
+def _longest_within(metric: Metric, question: bytes, chunks: Sequence[bytes]) -> float:
+    longest = max((length(raw) for raw in chunks), default=0.0)
+    return float(within(metric, np.float64(length(question)), longest))
+
+
+def length(raw: bytes) -> float:
+    """Return the length of a vector."""
+    return float(np.linalg.norm(as_vector(raw)))
+
+
+def imprint(raw: bytes) -> float | None:
+    """Return a number that tells a vector from others, though not from its like; ``None`` for none."""
+    return float(as_vector(raw).sum()) if raw else None
 
 
 # -- from a search to the reach of an answer -----------------------------------------------------------

@@ -134,13 +134,54 @@ class Watch:
             yield from Block(self.corpus, "")
         return done
 
+    def examine(self) -> Flow[list[str]]:
+        """Compare what the watch knows with what the index holds; return each problem as a sentence.
+
+        Nothing is changed by it.
+        """
+        standing = yield from StandingOf(self.corpus)
+        if standing is None:
+            return [f"Nobody has watched corpus {self.corpus!r} so far."]
+        found = list[str]()
+        if standing.problem:
+            found.append(f"Corpus {self.corpus!r} is not served: {standing.problem}.")
+        now = self.core.intake.now()
+        gone = [intent for intent in standing.intents if self._is_gone(intent, now)]
+        if gone:
+            found.append(
+                f"Writes to corpus {self.corpus!r} that did not end: {len(gone)}; open the watch again"
+                " or run `stampcache doctor --resolve`."
+            )
+        missed = yield from self._differing(standing)
+        if missed:
+            found.append(
+                f"Corpus {self.corpus!r} was written to around the watch: {missed}; call resync() on"
+                " the watched index."
+            )
+        return found
+
+    def _differing(self, standing: Standing) -> Flow[str]:
+        """Say in what the index differs from what is known; empty where that is not seen."""
+        if self._view.listing is not None:
+            there = {chunk.id: chunk.digest for chunk in (yield from self._view.listing)}
+            known = yield from KnownChunks(self.corpus, None)
+            new = len(there.keys() - known.keys())
+            gone = len(known.keys() - there.keys())
+            other = sum(known[one].digest != there[one] for one in known.keys() & there.keys())
+            counts = ((new, "unknown"), (gone, "missing"), (other, "changed"))
+            return ", ".join(f"{count} chunks {what}" for count, what in counts if count)
+        if self._view.count is None or not standing.complete:
+            return ""
+        count = yield from self._view.count
+        return "" if count == standing.chunks else f"{count} chunks instead of {standing.chunks}"
+
     # -- writing -----------------------------------------------------------------------------------
 
     def writing(
         self,
         write: Step[Result],
         *,
-        told: Callable[[Result], Change],
+        told: Callable[[Result], Change | None],
         ids: Sequence[str] | None,
         planned: Sequence[Chunk] = (),
     ) -> Flow[Result]:
@@ -148,7 +189,8 @@ class Watch:
 
         Args:
             write: writes; its failure is the caller's.
-            told: says what was done, from what ``write`` returned.
+            told: says what was done, from what ``write`` returned; ``None`` where that is not known:
+                then the index is looked into.
             ids: of all chunks that may be touched; ``None`` where that is not known beforehand.
             planned: the chunks that are being added, to know their vectors if the write fails.
 
@@ -176,7 +218,11 @@ class Watch:
             except Exception:
                 yield from self._after_failure(intent, planned)
                 raise
-            yield from self._commit(token, told(result))
+            change = told(result)
+            if change is None:
+                yield from self._after_failure(intent, planned)
+            else:
+                yield from self._commit(token, change)
             return result
         finally:
             self.core.writing.discard(token)
@@ -191,12 +237,15 @@ class Watch:
         """Resolve the intents of writers that are gone."""
         now = self.core.intake.now()
         for intent in standing.intents:
-            ours = (
-                intent.owner == this_owner(self.core.token) and intent.id not in self.core.writing
-            )
-            if ours or is_gone(intent, now):
+            if self._is_gone(intent, now):
                 self._warn("a write did not end")
                 yield from self._resolve(intent, ())
+
+    def _is_gone(self, intent: Intent, now: float) -> bool:
+        """Tell whether nobody will end a write; one of this very cache is known to run, or not to."""
+        if intent.owner == this_owner(self.core.token):
+            return intent.id not in self.core.writing
+        return is_gone(intent, now)
 
     def _resolve(self, intent: Intent, planned: Sequence[Chunk]) -> Flow[None]:
         """Find out what a write that did not end has done, and tell that."""
@@ -244,5 +293,5 @@ def chunk_digest(text: str, metadata: Mapping[str, object], *, volatile: Iterabl
     """
     ignored = VOLATILE.union(volatile)
     lasting = {name: value for name, value in metadata.items() if name not in ignored}
-    parts = [canonical.encode(text), canonical.value(lasting)]
+    parts = [canonical.encode(canonical.text(text)), canonical.value(lasting)]
     return canonical.digest(parts, person=b"watched")

@@ -13,12 +13,16 @@ from rich.table import Table
 from rich.text import Text
 
 from stampcache.assembly import CAPACITY
+from stampcache.cli.check_corpora import resolve as resolve_corpora
 from stampcache.cli.check_embedder import examine_embedder
 from stampcache.cli.check_endpoint import Endpoint, examine_endpoint
+from stampcache.cli.check_index import index_findings
 from stampcache.cli.check_result import CheckResult, Status, skip
 from stampcache.cli.check_store import StoreReport, examine_store
 from stampcache.cli.options import AsJson, EmbedderName
 from stampcache.cli.screen import one_line, screen, write_json
+from stampcache.cli.target import existing_store
+from stampcache.errors import ConfigError
 from stampcache.model import Stamps
 from stampcache.stores.sqlite_survey import StampCount
 
@@ -61,15 +65,32 @@ def doctor(
     capacity: Annotated[
         int, typer.Option(metavar="N", min=1, help="The capacity= that the application gives.")
     ] = CAPACITY,
+    index: Annotated[
+        str | None,
+        typer.Option(
+            metavar="MODULE:NAME",
+            help="A watched index of the application, or a function that returns it: compare it"
+            " with what the store knows of it.",
+        ),
+    ] = None,
+    resolve: Annotated[
+        bool,
+        typer.Option(
+            "--resolve",
+            help="Serve blocked corpora again; what may have changed in them becomes stale.",
+        ),
+    ] = False,
     json: AsJson = False,
 ) -> None:
     """Check the store, the embedder, the model endpoint and the stamps, and say how to mend them.
 
-    Creates nothing. Exits with 1 if something fails.
+    Creates nothing, and changes nothing but with --resolve. Exits with 1 if something fails.
     """
+    if resolve:
+        _resolve(url)
     asked = Endpoint(endpoint or "", os.environ.get("DEEPSEEK_API_KEY", ""), model or "")
     with screen(stderr=True).status("Looking ..."):
-        diagnosis = _diagnose(url, embedder, asked, capacity)
+        diagnosis = _diagnose(url, embedder, asked, capacity, index)
     if json:
         write_json(_as_json(diagnosis))
     else:
@@ -78,8 +99,23 @@ def doctor(
         raise typer.Exit(1)
 
 
+def _resolve(url: str | None) -> None:
+    if url is None:
+        raise ConfigError("Name the store whose corpora are to be served again.")
+    store = existing_store(url)
+    try:
+        for said in resolve_corpora(store):
+            screen(stderr=True).print(one_line(said, limit=None))
+    finally:
+        store.close()
+
+
 def _diagnose(
-    url: str | None, embedder: str | None, endpoint: Endpoint, capacity: int
+    url: str | None,
+    embedder: str | None,
+    endpoint: Endpoint,
+    capacity: int,
+    index: str | None,
 ) -> Diagnosis:
     if url is None:
         report = StoreReport([skip("store", "not checked", "name one, such as sqlite:///rag.db")])
@@ -87,6 +123,7 @@ def _diagnose(
         report = examine_store(url, capacity=capacity)
     findings = [
         *report.findings,
+        *index_findings(index),
         *examine_embedder(embedder, dimensions=report.dimensions, stamps=report.stamps),
         *examine_endpoint(endpoint),
     ]

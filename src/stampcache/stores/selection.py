@@ -24,7 +24,7 @@ def touches(selector: Selector, entry: Entry) -> bool:
     return _touches(selector, entry, entry.dependencies)
 
 
-def refused(changes: Iterable[Logged], entry: Entry, reach: Reach | None) -> Logged | None:
+def refused(changes: Iterable[Logged], entry: Entry, reach: Reach | None = None) -> Logged | None:
     """Return the first of the changes since a fill began that touches its entry, if there is one.
 
     Chunks that were added within the reach of an entry are not seen here, but compared by its store.

@@ -1,0 +1,52 @@
+"""Does a watched index hold what the store knows of it? The index is an object of the application."""
+
+import importlib
+import sys
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Protocol, runtime_checkable
+
+from stampcache.cli.check_result import CheckResult, fail, ok
+from stampcache.errors import ConfigError
+
+
+@runtime_checkable
+class Examined(Protocol):
+    """What ``watch(...)`` of an adapter returns."""
+
+    def problems(self) -> Sequence[str]:
+        """Return each problem as a sentence that says how to mend it."""
+        ...
+
+
+def index_findings(place: str | None) -> Iterator[CheckResult]:
+    """Compare a watched index with what its store knows; nothing where none is named.
+
+    Raises:
+        ConfigError: there is no such object, or it is no watched index.
+    """
+    if place is None:
+        return
+    problems = _loaded(place).problems()
+    for problem in problems:
+        found, _, mend = problem.rstrip(".").rpartition("; ")
+        yield fail("index", found or mend, mend if found else "put watch(...) around the index")
+    if not problems:
+        yield ok("index", f"{place} holds what the store knows of it")
+
+
+def _loaded(place: str) -> Examined:
+    module, colon, name = place.partition(":")
+    if not colon:
+        raise ConfigError(f"--index is {place!r}; give MODULE:NAME, such as app:store.")
+    here = str(Path.cwd())
+    if here not in sys.path:
+        sys.path.insert(0, here)
+    try:
+        found = getattr(importlib.import_module(module), name)
+    except (ImportError, AttributeError) as error:
+        raise ConfigError(f"There is no {place} to import ({error}).") from error
+    made = found() if callable(found) and not isinstance(found, Examined) else found
+    if not isinstance(made, Examined):
+        raise ConfigError(f"{place} is a {type(made).__name__}; name what watch(...) returned.")
+    return made
