@@ -99,7 +99,7 @@ def test_a_wrapper_over_an_index_of_another_tokenizer_is_refused_by_name() -> No
 @pytest.mark.parametrize(
     ("given", "said"),
     [
-        (Validity(grounding="watch"), "there are 'recheck', 'watch', 'version', 'none'"),  # type: ignore[arg-type]
+        (Validity(grounding="always"), "there are 'recheck', 'watch', 'version', 'none'"),  # type: ignore[arg-type]
         (Validity(version_of="chunks"), 'give "sources" or "corpus"'),  # type: ignore[arg-type]
         (Validity(kind="nws"), "kind= is 'nws'; this cache knows 'static'"),
     ],

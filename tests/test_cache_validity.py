@@ -281,7 +281,7 @@ def test_a_large_answer_is_not_stored(open_face: Open) -> None:
 def test_a_fill_older_than_the_changes_that_are_remembered_is_refused(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("stampcache.stores.memory._CHANGES_KEPT", 2)
+    monkeypatch.setattr("stampcache.stores.memory_log._CHANGES_KEPT", 2)
     cache = stampcache.open_cache("memory://")
     before = cache.lookup(HOW_LONG)
     for at in range(3):

@@ -9,8 +9,10 @@ from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
+from stampcache.corpora import Change, Chunk, Intent, Metric, Reach
 from stampcache.model import Entry, Evidence, Selector, Stamps
 from stampcache.ports import Store
+from stampcache.spaces import as_bytes
 from stampcache.stores.memory import MemoryStore
 from stampcache.stores.sqlite import SqliteStore
 from stampcache.testing.contract import NOW, make_entry, unit
@@ -49,6 +51,43 @@ SELECTORS = DOCUMENTS | st.builds(
     stamps=st.none() | STAMPS,
 )
 
+WATCHED = st.sampled_from(["c", "d"])
+ANGLES = st.sampled_from([0, 20, 40, 80])
+INTENTS = st.sampled_from(["1", "2", ""])
+CHUNK_IDS = st.sampled_from(["1", "2", "3"])
+
+
+def towards(angle: float) -> bytes:
+    return as_bytes([float(np.cos(np.radians(angle))), float(np.sin(np.radians(angle)))])
+
+
+CHUNKS = st.builds(
+    Chunk,
+    id=CHUNK_IDS,
+    source=st.sampled_from(["", "s1", "s2"]),
+    digest=st.sampled_from(["u", "v"]),
+    vector=ANGLES.map(towards) | st.just(b""),
+)
+CHANGES = st.builds(
+    Change,
+    added=st.lists(CHUNKS, max_size=2).map(tuple),
+    removed=st.lists(CHUNK_IDS, max_size=2).map(tuple),
+    unknown=st.sampled_from([False] * 9 + [True]),
+    emptied=st.sampled_from([False] * 5 + [True]),
+)
+REACHES = st.builds(
+    Reach,
+    corpus=WATCHED,
+    question=st.just(b"") | ANGLES.map(towards),
+    metric=st.sampled_from(Metric),
+    floor=st.sampled_from([float("-inf"), -0.6, 0.5]),
+    within=st.just(1e-5),
+    digests=st.just(("u",)),
+    scores=st.just((1.0,)),
+    for_good=st.sampled_from([False, False, True]),
+    settings=st.sampled_from(["m", "n"]),
+)
+
 
 class Histories(RuleBasedStateMachine):
     """Every verb goes to memory and to one of two SQLite stores; every answer must be equal."""
@@ -79,6 +118,7 @@ class Histories(RuleBasedStateMachine):
         expires_at=st.none() | TIMES,
         angle=st.integers(0, 90),
         at=st.integers(0, 5),
+        reach=st.none() | REACHES,
     )
     def put(
         self,
@@ -92,6 +132,7 @@ class Histories(RuleBasedStateMachine):
         expires_at: float | None,
         angle: int,
         at: int,
+        reach: Reach | None,
     ) -> None:
         self.number += 1
         entry = make_entry(
@@ -111,7 +152,7 @@ class Histories(RuleBasedStateMachine):
         for store in self.sides:  # what was noted as used is written before eviction looks at it
             store.stats()
         first, second = (
-            store.put(entry, vector, seen)
+            store.put(entry, vector, seen, reach)
             for store, seen in zip(self.pair(side), fence, strict=True)
         )
         assert first == second
@@ -174,6 +215,47 @@ class Histories(RuleBasedStateMachine):
         first, second = (store.clear(partition) for store in self.pair(side))
         assert first == second
 
+    @rule(side=SIDES, corpus=WATCHED, intent=INTENTS, change=CHANGES, now=TIMES)
+    def commit(self, side: int, corpus: str, intent: str, change: Change, now: float) -> None:
+        for store in self.sides:
+            store.stats()
+        first, second = (
+            store.corpora.commit(corpus, intent, change, now=now) for store in self.pair(side)
+        )
+        assert first == second
+
+    @rule(side=SIDES, corpus=WATCHED, intent=INTENTS.filter(bool), at=TIMES)
+    def begin(self, side: int, corpus: str, intent: str, at: float) -> None:
+        for store in self.pair(side):
+            store.corpora.begin(corpus, Intent(id=corpus + intent, at=at))
+
+    @rule(side=SIDES, corpus=WATCHED, intent=INTENTS, change=CHANGES, now=TIMES)
+    def end(self, side: int, corpus: str, intent: str, change: Change, now: float) -> None:
+        self.commit(side, corpus, corpus + intent, change, now)
+
+    @rule(side=SIDES, corpus=WATCHED, now=TIMES, silence_s=st.none() | st.just(9.0))
+    def declare(self, side: int, corpus: str, now: float, silence_s: float | None) -> None:
+        first, second = (
+            store.corpora.declare(corpus, now=now, silence_s=silence_s) for store in self.pair(side)
+        )
+        assert first == second
+
+    @rule(side=SIDES, corpus=WATCHED, now=TIMES, problem=st.sampled_from(["", "bad"]))
+    def note(self, side: int, corpus: str, now: float, problem: str) -> None:
+        for store in self.pair(side):
+            store.corpora.block(corpus, problem)
+            store.corpora.swept(corpus, now=now, checked=2, drifted=1)
+            store.corpora.heard(corpus, now=now + 1)
+
+    @rule(
+        side=SIDES, corpus=WATCHED, after=st.sampled_from(["", "2", "5"]), count=st.integers(1, 5)
+    )
+    def sample(self, side: int, corpus: str, after: str, count: int) -> None:
+        first, second = (
+            list(store.corpora.sample(corpus, "m", count, after=after)) for store in self.pair(side)
+        )
+        assert first == second
+
     @precondition(lambda self: self.number > 0)
     @rule()
     def remember_fence(self) -> None:
@@ -191,6 +273,24 @@ class Histories(RuleBasedStateMachine):
         for place in places:
             first = self.memory.fetch(*place)
             assert all(side.fetch(*place) == first for side in self.sides)
+
+    @invariant()
+    def corpora_agree(self) -> None:
+        first = self.memory.corpora
+        for second in (side.corpora for side in self.sides):
+            assert list(first.standings()) == list(second.standings())
+            for corpus in ("c", "d"):
+                assert first.standing(corpus) == second.standing(corpus)
+                assert first.chunks(corpus, None) == second.chunks(corpus, None)
+                ids = ["1", "2", "3"]
+                assert first.alike(corpus, ids) == second.alike(corpus, ids)
+
+    @invariant()
+    def reaches_agree(self) -> None:
+        for number in range(1, self.number + 1):
+            entry = make_entry("k", entry_id=str(number))
+            found = {str(store.corpora.reach(entry)) for store in (self.memory, *self.sides)}
+            assert len(found) == 1
 
     @staticmethod
     def told(entry: Entry) -> tuple[str, str]:

@@ -9,11 +9,14 @@ import msgspec
 import pytest
 from msgspec.structs import replace
 
-from stampcache.errors import CodecError
+from stampcache.corpora import Change, Committed
+from stampcache.errors import CodecError, ConfigError
 from stampcache.model import Entry, Evidence, Selector, Stamps, stamp_values
+from stampcache.stores import sqlite_schema
 from stampcache.stores.sqlite import SqliteStore
 from stampcache.stores.sqlite_survey import survey
 from stampcache.testing.contract import NOW, make_entry, unit
+from stampcache.testing.samples_corpora import A, B, C, citing, reach, write
 
 SCHEMA_1 = """
     CREATE TABLE stampcache_facts (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
@@ -235,11 +238,111 @@ def test_a_survey_reads_both_schemas_without_changing_them(path: Path) -> None:
     every = [entry.id for entry in reversed(ENTRIES)]
     assert told() == told() == ("1", (3, 3), every)
     store = SqliteStore(path)
-    assert told() == ("2", (3, 3), every)
+    assert told() == ("3", (3, 3), every)
     renewed = replace(ENTRIES[0], expires_at=NOW + 7)
     store.renew(ENTRIES[0], NOW + 7)
     store.invalidate(Selector(corpus="d"))
-    assert told() == ("2", (2, 2), [ENTRIES[2].id, ENTRIES[0].id]), "what holds"
+    assert told() == ("3", (2, 2), [ENTRIES[2].id, ENTRIES[0].id]), "what holds"
     with survey(path) as seen:
         assert list(seen.latest("s", 9)) == [ENTRIES[2], renewed]
+    store.close()
+
+
+# -- schema 2 ----------------------------------------------------------------------------------------
+
+CHANGED = Selector(corpus="c", source="a.md")
+"""What the old version was told; it marked the entry that cites it, and logged the change."""
+
+LOG_OF_2 = "INSERT INTO stampcache_log (selector) VALUES (?)"
+CHANGES_OF_2 = (
+    "SELECT selector FROM stampcache_log WHERE sequence > 0 AND selector IS NOT NULL"
+    " ORDER BY sequence"
+)
+
+
+def as_map(selector: Selector) -> bytes:
+    fields = {name: getattr(selector, name) for name in Selector.__struct_fields__}
+    return msgspec.msgpack.encode(fields)
+
+
+@pytest.fixture
+def path_2(path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A file of schema 2: its steps made it what it was, and its statements filled it."""
+    with closing(sqlite3.connect(path, isolation_level=None)) as connection:
+        with monkeypatch.context() as patch:
+            patch.setattr(sqlite_schema, "_STEPS", sqlite_schema._STEPS[:2])
+            sqlite_schema.migrate(connection, path)
+        log = "INSERT INTO stampcache_log (partition, key) VALUES (?, ?)"
+        sequence = connection.execute(log, ENTRIES[0].place).lastrowid
+        connection.execute(
+            "UPDATE stampcache_entries SET invalidated = ?, changed = ?, vector = NULL WHERE id = 1",
+            (str(CHANGED), sequence),
+        )
+        connection.execute("DELETE FROM stampcache_dependencies WHERE entry = 1")
+        connection.execute(LOG_OF_2, (as_map(CHANGED),))
+    with survey(path) as seen:
+        assert seen.schema == "2"
+    return path
+
+
+def test_a_file_of_schema_2_keeps_its_entries_marks_and_log(path_2: Path) -> None:
+    store = SqliteStore(path_2)
+    first, *others = ENTRIES
+    assert store.fetch(*first.place) == replace(first, invalidated=str(CHANGED))
+    assert [store.fetch(*entry.place) for entry in others] == others
+    assert len(store.nearest("p", unit(1, 1), 5, asked="x", now=NOW)) == 2
+    assert (store.stats().entries, store.stats().invalidated) == (2, 1)
+    late = make_entry("late", evidence=first.evidence)
+    assert store.put(late, None, 0).change == str(CHANGED)
+    assert store.put(late, None, store.sequence()).stored
+    assert not store.corpora.standings()
+    assert store.corpora.chunks("c", None) == {}
+    assert not store.problems()
+    store.close()
+
+
+def test_a_file_of_schema_2_is_watched_from_now_on(path_2: Path) -> None:
+    store = SqliteStore(path_2)
+    write(store, Change(emptied=True), corpus="c")
+    write(store, Change(added=(A, B)), corpus="c")
+    entry = citing(A, B, key="new", corpus="c")
+    assert store.put(entry, unit(1, 0), store.sequence(), reach(A, B, corpus="c")).stored
+    assert write(store, Change(added=(C,)), corpus="c") == Committed(stale=1)
+    assert write(store, Change(removed=("c",)), corpus="c") == Committed(restored=1)
+    assert store.fetch(*entry.place) == entry
+    store.close()
+
+
+@pytest.mark.parametrize("statement", [CHANGES_OF_2, LOG_OF_2.replace("?", "x'80'")])
+def test_a_process_of_schema_2_that_has_the_file_open_stores_nothing_more(
+    path_2: Path, statement: str
+) -> None:
+    """It would keep what was made before a write to a watched corpus, which it cannot read."""
+    with closing(sqlite3.connect(path_2)) as older:
+        older.execute(statement)
+        older.rollback()
+        store = SqliteStore(path_2)
+        write(store, Change(added=(A,)), corpus="c")
+        with pytest.raises(sqlite3.OperationalError, match=r"no such column|has no column"):
+            older.execute(statement)
+        store.close()
+
+
+def test_a_file_of_schema_3_is_refused_by_whoever_knows_only_2(
+    path_2: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    SqliteStore(path_2).close()
+    monkeypatch.setattr(sqlite_schema, "_STEPS", sqlite_schema._STEPS[:2])
+    with pytest.raises(ConfigError, match=r"newer stampcache \(schema 3"):
+        SqliteStore(path_2)
+
+
+def test_a_trace_is_never_read_as_a_selector(path: Path) -> None:
+    store = SqliteStore(path)
+    write(store, Change(added=(A,)), corpus="c")
+    (raw,) = store._file.reader.execute(
+        "SELECT change FROM stampcache_log WHERE change IS NOT NULL"
+    ).fetchone()
+    with pytest.raises(msgspec.ValidationError):
+        msgspec.msgpack.decode(raw, type=Selector)
     store.close()

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from stampcache.corpora import Change
 from stampcache.model import Entry
 from stampcache.ports import AsyncStore
 from stampcache.stores.memory import MemoryStore
@@ -29,6 +30,7 @@ AT_ONCE: dict[str, Verb] = {
     "sequence": lambda store: store.sequence(),
     "touch": lambda store: store.touch(ENTRY, ENTRY.identity.key),
     "touch for another question": lambda store: store.touch(ENTRY, "another"),
+    "standing": lambda store: store.standing("c"),
 }
 
 
@@ -116,4 +118,52 @@ def test_sqlite_notes_a_serving_without_waiting_for_a_writer_of_its_own(tmp_path
         store.touch(ENTRY, "another")
         assert not done.is_set()
     assert reported(store, ENTRY)
+    store.close()
+
+
+def test_the_loop_goes_on_while_a_write_is_taken_over(store: MemoryStore) -> None:
+    """A write is compared with every answer of its corpus, so it never runs in the loop."""
+
+    async def main() -> None:
+        change = Change(emptied=True)
+        with held(store.lock) as done:
+            writing = asyncio.create_task(
+                store.aio().on_corpora(lambda corpora: corpora.commit("c", "", change, now=NOW))
+            )
+            await asyncio.sleep(0)
+            assert not done.is_set() and not writing.done()
+            done.set()
+            await writing
+        standing = await store.aio().standing("c")
+        assert standing is not None and standing.complete
+
+    asyncio.run(main())
+
+
+def test_how_a_corpus_stands_is_told_at_once_unless_somebody_reads(tmp_path: Path) -> None:
+    store = SqliteStore(tmp_path / "cache.db")
+    store.corpora.declare("c", now=NOW, silence_s=None)
+    assert finished(store.aio().standing("c"))
+
+    async def main() -> None:
+        with held(store._file.reading) as done:
+            waiting = asyncio.create_task(store.aio().standing("c"))
+            await asyncio.sleep(0)
+            assert not done.is_set() and not waiting.done()
+            done.set()
+            assert await waiting == store.corpora.standing("c")
+        assert await store.aio().standing("unknown") is None
+
+    asyncio.run(main())
+    store.close()
+
+
+def test_a_hit_does_not_wait_while_sqlite_takes_a_write_over(tmp_path: Path) -> None:
+    store = SqliteStore(tmp_path / "cache.db")
+    store.corpora.declare("c", now=NOW, silence_s=None)
+    store.put(ENTRY, unit(1, 0), store.sequence())
+    with held(store._file.writing) as done, held(store.corpora._scoring):
+        assert store.fetch(*ENTRY.place) == ENTRY
+        assert store.corpora.standing("c") is not None
+        assert not done.is_set()
     store.close()

@@ -111,7 +111,7 @@ TOO_LATE = Receipt(stored=False, change="the change log no longer reaches back t
 def test_memory_refuses_a_fill_older_than_the_changes_it_remembers(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("stampcache.stores.memory._CHANGES_KEPT", 2)
+    monkeypatch.setattr("stampcache.stores.memory_log._CHANGES_KEPT", 2)
     store = MemoryStore()
     for source in ("a", "b", "c"):
         store.invalidate(Selector(source=source))

@@ -1,4 +1,4 @@
-"""What caches serve that the application would not answer now: six regimes, eleven systems.
+"""What caches serve that the application would not answer now: six regimes, thirteen systems.
 
     python -m benchmarks.validity --data DIR [--quick] [--json FILE] [--seed N]
 

@@ -83,6 +83,11 @@ class App:
         self._answers: dict[str, str] = {}
         self._index()
 
+    @property
+    def documents(self) -> Mapping[str, tuple[str, ...]]:
+        """All documents as they are now, by source."""
+        return self._documents
+
     def write(self, change: Change) -> None:
         """Do what the change says; questions that are asked from now on see it."""
         if change.chunks is None:

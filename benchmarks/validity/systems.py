@@ -16,6 +16,7 @@ from msgspec import Struct
 
 from benchmarks.validity.app import CORPUS, App, Change
 from benchmarks.validity.texts import Question
+from benchmarks.validity.watched import WatchedShelf
 from stampcache import Answer, Cache, Evidence, Hit, Request, Settings, Stored, open_cache
 from stampcache.model import Vector
 from stampcache.ports import Embedder
@@ -157,9 +158,10 @@ class PlainSemantic:
 
 
 class Grounding(enum.Enum):
-    """How stampcache keeps the evidence true; see docs/adr/0005 and 0014."""
+    """How stampcache keeps the evidence true; see docs/adr/0005, 0014 and 0020."""
 
     RECHECK = "recheck"
+    WATCH = "watch"
     SOURCES = "version/sources"
     CORPUS = "version/corpus"
     NONE = "none"
@@ -180,14 +182,17 @@ class Stamped:
         self.name = f"stampcache {grounding.value}, {kind}"
         self._app = app
         self._grounding = grounding
+        watched = grounding is Grounding.WATCH
         self._settings = Settings(
             model=MODEL,
-            corpus=CORPUS if grounding.announced else "",
+            corpus=CORPUS if grounding.announced or watched else "",
             whole_corpus=grounding is Grounding.CORPUS,
+            watched=watched,
         )
         self._cache: Cache = open_cache(
             "memory://", embedder=embedder, capacity=capacity, strict=True
         )
+        self._shelf = WatchedShelf(self._cache, app) if watched else None
 
     def ask(self, question: Question) -> Served:
         rechecks = self._grounding is Grounding.RECHECK
@@ -201,7 +206,11 @@ class Stamped:
             return Served(outcome.answer.text, outcome.entry.question, spent)
         made = self._app.answer(question)
         kept = self._cache.update(
-            request, Answer(text=made), outcome=outcome, evidence=self._evidence(question)
+            request,
+            Answer(text=made),
+            outcome=outcome,
+            evidence=self._evidence(question),
+            readings=() if self._shelf is None else [self._shelf.reading(question.text)],
         )
         if not isinstance(kept, Stored):
             raise RuntimeError(f"{self.name} did not store an answer: {kept}")
@@ -213,7 +222,9 @@ class Stamped:
         return None if none else self._app.retrieved(question.text)
 
     def written(self, change: Change) -> None:
-        if self._grounding.announced:
+        if self._shelf is not None:
+            self._shelf.written(change)
+        elif self._grounding.announced:
             self._cache.invalidate(corpus=CORPUS, source=change.source)
 
     def close(self) -> None:

@@ -1,6 +1,8 @@
 """Count what the systems served in a regime, and print it as rows with 95 % intervals (Wilson 1927).
 
-A rate of zero of n comes with Wilson's upper bound, 3.84 / (n + 3.84): a little above the rule of three.
+*kept* is the share of requests that were served from the cache, of those whose answer it once had and
+whose evidence is what it was then. A rate of zero of n comes with Wilson's upper bound,
+3.84 / (n + 3.84): a little above the rule of three.
 """
 
 import statistics
@@ -27,11 +29,18 @@ class Tally:
         self.seconds: list[float] = []
         self.hit_seconds: list[float] = []
         self.by_how: dict[str, list[bool]] = {}
+        self.unchanged = 0
+        self.kept = 0
 
     @property
     def hits(self) -> int:
         """How many requests the cache answered."""
         return len(self.hit_seconds)
+
+    def count_kept(self, served: Served) -> None:
+        """Take in a request whose answer was made before, from just what it would be made from now."""
+        self.unchanged += 1
+        self.kept += served.entry is not None
 
     def count(self, question: Question, served: Served, *, stale: bool, wrong: bool) -> None:
         """Take in one request."""
@@ -70,6 +79,7 @@ def played(app: App, regime: Regime, advance: Callable[[], object]) -> list[Tall
     systems = opened(app, regime.capacity)
     tallies = [Tally(system.name) for system in systems]
     referee = Referee(app, regime)
+    made: list[dict[str, tuple[str, ...]]] = [{} for _ in systems]
     try:
         for step in regime.steps:
             if isinstance(step, Change):
@@ -77,7 +87,13 @@ def played(app: App, regime: Regime, advance: Callable[[], object]) -> list[Tall
                 for system in systems:
                     system.written(step)
             else:
-                _asked(step, systems, tallies, referee)
+                served = _asked(step, systems, tallies, referee)
+                evidence = tuple(one.digest for one in app.retrieved(step.question.text))
+                for one, tally, known in zip(served, tallies, made, strict=True):
+                    if step.counted and known.get(step.question.text) == evidence:
+                        tally.count_kept(one)
+                    if one.entry is None:
+                        known[step.question.text] = evidence
             advance()
     finally:
         for system in systems:
@@ -85,12 +101,17 @@ def played(app: App, regime: Regime, advance: Callable[[], object]) -> list[Tall
     return tallies
 
 
-def _asked(ask: Ask, systems: Sequence[System], tallies: Sequence[Tally], referee: Referee) -> None:
+def _asked(
+    ask: Ask, systems: Sequence[System], tallies: Sequence[Tally], referee: Referee
+) -> list[Served]:
+    every = list[Served]()
     for system, tally in zip(systems, tallies, strict=True):
         served = system.ask(ask.question)
+        every.append(served)
         if ask.counted:
             stale, wrong = referee.stale(served), referee.wrong(ask.question, served)
             tally.count(ask.question, served, stale=stale, wrong=wrong)
+    return every
 
 
 def rows(regime: Regime, tallies: Sequence[Tally], generation: Generation) -> list[Row]:
@@ -116,6 +137,7 @@ def _row(regime: Regime, tally: Tally, generation: Generation, whole: float) -> 
         "USR": str(Share(tally.unsafe, tally.requests)),
         "wrong-hit rate": _of_hits(tally.wrong, tally.hits),
         "stale rate": _of_hits(tally.stale, tally.hits),
+        "kept": str(Share(tally.kept, tally.unchanged)) if tally.unchanged and not none else "-",
         "p50 ms": round(1000 * hit, 3) if known else "-",
         "of no cache": f"{hit / whole:.3%}" if known else "-",
         "generation": generation.source if none else "",

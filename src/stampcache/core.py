@@ -13,7 +13,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from stampcache import flows
-from stampcache.corpora import Reading
+from stampcache.corpora import Change, Reading
 from stampcache.drivers import AsyncPorts, Ports
 from stampcache.effects import Fence, Fenced, Flow, Note, Step
 from stampcache.embedding import QuestionEmbedder, Told
@@ -65,6 +65,8 @@ class Core:
         self.token = secrets.token_hex(8)
         self.writing: set[str] = set()
         """The ids of the intents of writes that run now."""
+        self.listeners: set[Callable[[str, Change], None]] = set()
+        """Who in this process is told of each write to a watched corpus, by its name."""
         self._counters_saved_at = self.intake.now()
         embedding = parts.embedding
         if embedding is not None:

@@ -113,6 +113,9 @@ class Intent(Struct, frozen=True, kw_only=True):
     """That somebody is about to write: until it is resolved, no answer of the corpus is served.
 
     ``chunks`` are the ids that will be written, where they are known; ``at`` is in epoch seconds.
+    ``contested`` are the ids that others wrote meanwhile (``all_contested``: any), so that nobody knows
+    whose write came last; stores note it. With ``beyond`` it writes what the index does not hold, such as
+    parent documents: looking into the index does not tell what became of it.
     """
 
     id: str
@@ -120,6 +123,9 @@ class Intent(Struct, frozen=True, kw_only=True):
     owner: Owner = Owner()
     chunks: tuple[str, ...] = ()
     all_known: bool = False
+    contested: tuple[str, ...] = ()
+    all_contested: bool = False
+    beyond: bool = False
 
 
 class Standing(Struct, frozen=True, kw_only=True):
@@ -149,7 +155,9 @@ class Reading(Struct, frozen=True, kw_only=True):
     ``vector`` is the question in the index's own space, float32 as bytes; ``chunks`` and ``digests``
     are of what was found, by rank; ``wanted`` is the ``k`` that was asked for. ``relevances`` and
     ``threshold`` are those of the index's own scale, where it cut off by score. ``problem`` says why
-    the search is not a plain one of the k nearest; empty where it is.
+    the search is not a plain one of the k nearest; empty where it is. ``unseen`` says why it may find
+    something else without any write that is told of, as by metadata that does not count: what is made
+    from it is not stored.
     """
 
     corpus: str
@@ -161,23 +169,28 @@ class Reading(Struct, frozen=True, kw_only=True):
     relevances: tuple[float, ...] = ()
     threshold: float | None = None
     problem: str = ""
+    unseen: str = ""
 
 
 class Reach(Struct, frozen=True, kw_only=True):
     """What a write must reach to change what an answer was made from.
 
     A chunk that scores ``floor`` or more against ``question`` (float32 as bytes, under ``metric``)
-    does; ``within`` is how far computed scores may be off. Without a question any write does, and
-    ``why`` says why that is. ``scores`` are those of the chunks found, by rank. ``settings`` is the
-    digest of what was run, for who looks for answers that can be made again.
+    does; ``within`` is how far computed scores may be off. One that was found stays so while it scores
+    ``least``. Without a question any write does, and ``why`` says why that is. ``digests`` and
+    ``scores`` are those of the chunks found, by rank. With ``for_good`` nothing brings the answer back.
+    ``settings`` is the digest of what was run, for who looks for answers that can be made again.
     """
 
     corpus: str
     question: bytes = b""
     metric: Metric = Metric.COSINE
     floor: float = float("-inf")
+    least: float = float("-inf")
     within: float = 0.0
+    digests: tuple[str, ...] = ()
     scores: tuple[float, ...] = ()
+    for_good: bool = False
     why: str = ""
     settings: str = ""
 
@@ -191,7 +204,11 @@ class Reach(Struct, frozen=True, kw_only=True):
 
 
 class Difference(Struct, frozen=True):
-    """A chunk in reach of an answer that came or went since it was made; no score: any."""
+    """A chunk in reach of an answer that came or went since it was made.
+
+    Where the answer has no question, what stands for the vector of the chunk is its score; there is
+    none where it has no vector.
+    """
 
     digest: str
     score: float | None
@@ -212,7 +229,11 @@ class Corpora(Protocol):
     """
 
     def declare(self, corpus: str, *, now: float, silence_s: float | None) -> Standing:
-        """Watch a corpus from now on, or go on with it; somebody was heard of now."""
+        """Watch a corpus from now on, or go on with it; somebody was heard of now.
+
+        The first write that is begun or told of watches it, too. Fills that began before are refused:
+        nobody saw what was written then.
+        """
         ...
 
     def standing(self, corpus: str) -> Standing | None:
@@ -239,12 +260,19 @@ class Corpora(Protocol):
         """Return the chunks of these ids that are known, or all of a corpus, by id."""
         ...
 
+    def alike(self, corpus: str, ids: Sequence[str]) -> Mapping[str, Chunk]:
+        """Return the chunks of these ids that are known, by id, and what an index may confuse them with.
+
+        That is, for each of them, one of the same vector and another digest, if there is one.
+        """
+        ...
+
     def block(self, corpus: str, problem: str) -> None:
-        """Serve nothing from a corpus, for this reason, until it is blocked with an empty one."""
+        """Serve nothing from a watched corpus, for this reason, until it is blocked with an empty one."""
         ...
 
     def heard(self, corpus: str, *, now: float) -> None:
-        """Note that the watch of a corpus is alive."""
+        """Note that the watch of a corpus is alive, if it is watched."""
         ...
 
     def swept(self, corpus: str, *, now: float, checked: int, drifted: int) -> None:

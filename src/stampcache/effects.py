@@ -201,6 +201,17 @@ class KnownChunks(OnCorpora[Mapping[str, Chunk]], frozen=True):
         return corpora.chunks(self.corpus, self.ids)
 
 
+class Alike(OnCorpora[Mapping[str, Chunk]], frozen=True):
+    """What is known of chunks, and of what an index may confuse them with."""
+
+    corpus: str
+    ids: tuple[str, ...]
+
+    def on(self, corpora: Corpora) -> Mapping[str, Chunk]:
+        """See `Corpora.alike`."""
+        return corpora.alike(self.corpus, self.ids)
+
+
 class Block(OnCorpora[None], frozen=True):
     """Serve nothing from a corpus any more, or with no problem, serve again."""
 

@@ -7,11 +7,13 @@ from random import Random
 from msgspec.structs import replace
 
 from tests.differential.apps import Mode
-from tests.differential.process import Ask, Invalidate, OtherProcess, Told
-from tests.differential.side import Side
+from tests.differential.index import DEATHS_OF_WRITES
+from tests.differential.process import Ask, Command, Invalidate, OtherProcess, Told, Write
+from tests.differential.side import WATCHED, Side
 from tests.differential.world import (
     MARK,
     POLITE,
+    SEARCHES,
     SOURCES,
     TENANTS,
     TTL_S,
@@ -24,8 +26,17 @@ MODES = {
     "recheck": Mode("recheck"),
     "version/corpus": Mode("version", "corpus"),
     "version/sources": Mode("version", "sources"),
+    "watch": Mode("watch"),
 }
+FRAMEWORKS = ("langchain", "llama-index")
+CASES = [
+    (framework, mode)
+    for framework in FRAMEWORKS
+    for mode in MODES
+    if mode != "watch" or framework in WATCHED
+]
 DEATHS = ("retrieve", "model", "end")
+WAYS = ("replace", "upsert", "anew", "index")
 
 
 class Machine:
@@ -66,20 +77,56 @@ class Machine:
             self._check(asked, told)
         self.seen["died" if told.died else "lived"] += 1
 
-    def write(self, source: str, text: str | None, *, elsewhere: bool) -> None:
-        """Insert, edit or delete a document, then tell the cache, if its grounding needs that."""
+    def write(
+        self,
+        source: str,
+        text: str | None,
+        *,
+        elsewhere: bool,
+        way: str = "replace",
+        spaced: bool = False,
+        die_at: str = "",
+    ) -> None:
+        """Insert, edit or delete a document, then tell the cache, if its grounding needs that.
+
+        A watched index is written by one of several ways, and a process may die of it.
+        """
         self.state = self.state.write(source, text)
-        self._invalidate(source, elsewhere=elsewhere)
+        if self.mode != "watch":
+            self._invalidate(source, elsewhere=elsewhere)
+            return
+        if die_at and self._other is None:
+            return
+        chunks = self.state.chunks_of(source)
+        asked = Write(self.state, source, chunks, way, spaced, die_at)
+        told = self._do(asked, elsewhere=elsewhere or bool(die_at))
+        assert die_at or not told.died
+        self.seen["died writing" if told.died else "written"] += 1
+
+    def write_again(self, source: str, *, elsewhere: bool, way: str, spaced: bool) -> None:
+        """Ingest a document as it is."""
+        text = self.state.documents.get(source)
+        if text is not None:
+            self.write(source, text, elsewhere=elsewhere, way=way, spaced=spaced)
 
     def rechunk(self, sentences: int, *, elsewhere: bool) -> None:
         """Cut all documents into other chunks, then tell the cache, if its grounding needs that."""
         self.state = replace(self.state, sentences_per_chunk=sentences)
-        self._invalidate(None, elsewhere=elsewhere)
+        if self.mode != "watch":
+            self._invalidate(None, elsewhere=elsewhere)
+            return
+        for source, text in self.state.documents.items():
+            self.write(source, text, elsewhere=elsewhere)
 
-    def run_with(self, *, model: str | None = None, prompt: str | None = None) -> None:
-        """Change the model or the prompt."""
+    def run_with(
+        self, *, model: str | None = None, prompt: str | None = None, search: str | None = None
+    ) -> None:
+        """Change the model, the prompt, or the way of retrieving from a watched index."""
         self.state = replace(
-            self.state, model=model or self.state.model, prompt=prompt or self.state.prompt
+            self.state,
+            model=model or self.state.model,
+            prompt=prompt or self.state.prompt,
+            search=search or self.state.search,
         )
 
     def embed_with(self, turn: int) -> None:
@@ -95,7 +142,7 @@ class Machine:
 
     # -- what must be true -------------------------------------------------------------------------
 
-    def _do(self, command: Ask | Invalidate, *, elsewhere: bool) -> Told:
+    def _do(self, command: Command, *, elsewhere: bool) -> Told:
         if elsewhere and self._other is not None:
             return self._other.do(command)
         return self._side.do(command)
@@ -151,12 +198,15 @@ def step(rng: Random, machine: Machine) -> None:
     """Let one thing happen; most things are questions."""
     elsewhere = rng.random() < 0.3
     what = rng.random()
-    if what < 0.86:
+    if machine.mode == "watch" and rng.random() < 0.1:
+        step_of_watched(rng, machine, elsewhere=elsewhere)
+    elif what < 0.86:
         machine.ask(words(rng), rng.choice(TENANTS), polite=rng.random() < 0.3, elsewhere=elsewhere)
     elif what < 0.91:
-        machine.write(rng.choice(SOURCES), text(rng), elsewhere=elsewhere)
+        way = rng.choice(WAYS)
+        machine.write(rng.choice(SOURCES), text(rng), elsewhere=elsewhere, way=way)
     elif what < 0.93:
-        machine.write(rng.choice(SOURCES), None, elsewhere=elsewhere)
+        machine.write(rng.choice(SOURCES), None, elsewhere=elsewhere, way=rng.choice(WAYS))
     elif what < 0.94:
         machine.rechunk(rng.randint(1, 3), elsewhere=elsewhere)
     elif what < 0.95:
@@ -169,6 +219,19 @@ def step(rng: Random, machine: Machine) -> None:
         machine.jump(rng.choice((1.0, 100.0, TTL_S / 2, TTL_S * 1.1, -30.0, -200.0)))
     else:
         machine.die(words(rng), rng.choice(TENANTS), rng.choice(DEATHS))
+
+
+def step_of_watched(rng: Random, machine: Machine, *, elsewhere: bool) -> None:
+    """Let one thing happen that only a watched index knows."""
+    way, source, what = rng.choice(WAYS), rng.choice(SOURCES), rng.random()
+    if what < 0.4:
+        machine.write_again(source, elsewhere=elsewhere, way=way, spaced=rng.random() < 0.5)
+    elif what < 0.7:
+        machine.run_with(search=rng.choice(SEARCHES))
+    else:
+        said = text(rng) if rng.random() < 0.8 else None
+        died = rng.choice((*DEATHS_OF_WRITES, "end"))
+        machine.write(source, said, elsewhere=True, way=way, die_at=died)
 
 
 def run(machine: Machine, *, steps: int, seed: int) -> Counter[str]:

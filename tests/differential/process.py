@@ -12,12 +12,12 @@ import traceback
 from multiprocessing import get_context
 from multiprocessing.connection import Connection
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 import msgspec
 from msgspec import Struct
 
-from tests.differential.world import State
+from tests.differential.world import Chunk, State
 
 
 class Ask(Struct, frozen=True, tag=True):
@@ -33,6 +33,24 @@ class Invalidate(Struct, frozen=True, tag=True):
     """Tell the cache that documents changed."""
 
     source: str | None
+
+
+class Write(Struct, frozen=True, tag=True):
+    """Ingest a document into a watched index, or delete it where it has no chunks.
+
+    ``way`` is one of those that apps have; ``spaced`` gives it other white space. ``die_at`` kills the
+    process there.
+    """
+
+    state: State
+    source: str
+    chunks: list[Chunk]
+    way: str
+    spaced: bool = False
+    die_at: str = ""
+
+
+Command: TypeAlias = Ask | Invalidate | Write
 
 
 class Told(Struct, frozen=True):
@@ -64,7 +82,7 @@ class OtherProcess:
         self._pipe.send_bytes(b"open " + url.encode())
         assert self._pipe.recv_bytes() == b"ready"
 
-    def do(self, command: Ask | Invalidate) -> Told:
+    def do(self, command: Command) -> Told:
         """Carry out a command; a process that dies of it is born again."""
         self._pipe.send_bytes(msgspec.json.encode(command))
         return msgspec.json.decode(self._pipe.recv_bytes(), type=Told)
@@ -145,7 +163,7 @@ def _live(commands: Any, answers: Any, framework: str, mode: bytes, url: str) ->
     side = Side(framework, msgspec.json.decode(mode, type=Mode), url)
     while head := commands.read(4):
         raw = commands.read(int.from_bytes(head))
-        command = msgspec.json.decode(raw, type=Ask | Invalidate)
+        command = msgspec.json.decode(raw, type=Command)
         told = side.do(command)
         answer = msgspec.json.encode(told)
         answers.write(len(answer).to_bytes(4) + answer)

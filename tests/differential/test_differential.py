@@ -9,27 +9,39 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, rule, run_state_machine_as_test
+from hypothesis.stateful import (
+    RuleBasedStateMachine,
+    precondition,
+    rule,
+    run_state_machine_as_test,
+)
 
-from tests.differential.machine import DEATHS, MODES, Machine, run, url_in
+from tests.differential.index import DEATHS_OF_WRITES
+from tests.differential.machine import CASES, DEATHS, MODES, WAYS, Machine, run, url_in
 from tests.differential.process import OtherProcess
-from tests.differential.world import SOURCES, TENANTS, TTL_S, WORDS
+from tests.differential.world import SEARCHES, SOURCES, TENANTS, TTL_S, WORDS
 
-FRAMEWORKS = ("langchain", "llama-index")
 SOME = st.lists(st.sampled_from(WORDS), min_size=1, max_size=2, unique=True).map(tuple)
+WRITING = st.sampled_from([*DEATHS_OF_WRITES, "end"])
 TEXTS = st.lists(
     st.lists(st.sampled_from(WORDS), min_size=1, max_size=2).map(" ".join), min_size=1, max_size=3
 ).map(". ".join)
 
 
-@pytest.fixture(params=FRAMEWORKS, scope="module")
-def framework(request: pytest.FixtureRequest) -> str:
-    return str(request.param)
+@pytest.fixture(params=CASES, scope="module", ids=" ".join)
+def case(request: pytest.FixtureRequest) -> tuple[str, str]:
+    framework, mode = request.param
+    return str(framework), str(mode)
 
 
-@pytest.fixture(params=list(MODES), scope="module")
-def mode(request: pytest.FixtureRequest) -> str:
-    return str(request.param)
+@pytest.fixture(scope="module")
+def framework(case: tuple[str, str]) -> str:
+    return case[0]
+
+
+@pytest.fixture(scope="module")
+def mode(case: tuple[str, str]) -> str:
+    return case[1]
 
 
 @pytest.fixture(scope="module")
@@ -68,9 +80,34 @@ class World(RuleBasedStateMachine):
         self.machine.ask(words, tenant, polite=polite, elsewhere=there)
         self.machine.ask(words, tenant, polite=not polite, elsewhere=not there)
 
-    @rule(source=st.sampled_from(SOURCES), text=TEXTS | st.none(), there=st.booleans())
-    def write(self, source: str, text: str | None, there: bool) -> None:
-        self.machine.write(source, text, elsewhere=there)
+    @rule(
+        source=st.sampled_from(SOURCES),
+        text=TEXTS | st.none(),
+        there=st.booleans(),
+        way=st.sampled_from(WAYS),
+    )
+    def write(self, source: str, text: str | None, there: bool, way: str) -> None:
+        self.machine.write(source, text, elsewhere=there, way=way)
+
+    @precondition(lambda self: self.mode == "watch")
+    @rule(source=st.sampled_from(SOURCES), text=TEXTS, way=st.sampled_from(WAYS), where=WRITING)
+    def die_writing(self, source: str, text: str, way: str, where: str) -> None:
+        self.machine.write(source, text, elsewhere=True, way=way, die_at=where)
+
+    @precondition(lambda self: self.mode == "watch")
+    @rule(
+        source=st.sampled_from(SOURCES),
+        there=st.booleans(),
+        way=st.sampled_from(WAYS),
+        spaced=st.booleans(),
+    )
+    def write_again(self, source: str, there: bool, way: str, spaced: bool) -> None:
+        self.machine.write_again(source, elsewhere=there, way=way, spaced=spaced)
+
+    @precondition(lambda self: self.mode == "watch")
+    @rule(search=st.sampled_from(SEARCHES))
+    def search_by(self, search: str) -> None:
+        self.machine.run_with(search=search)
 
     @rule(sentences=st.integers(1, 3), there=st.booleans())
     def rechunk(self, sentences: int, there: bool) -> None:

@@ -37,6 +37,10 @@ class Chunk(Struct, frozen=True):
         return f"{self.source}#{self.number}"
 
 
+SEARCHES = ("flat", "all", "filtered", "two", "ranked", "other")
+"""Ways of retrieving from a watched index."""
+
+
 class State(Struct, frozen=True):
     """What there is now."""
 
@@ -46,15 +50,19 @@ class State(Struct, frozen=True):
     prompt: str = "p1"
     embedder: int = 0
     now: float = NOW
+    search: str = "flat"
 
     def chunks(self) -> list[Chunk]:
-        found: list[Chunk] = []
-        for source, text in sorted(self.documents.items()):
-            sentences = text.split(". ")
-            at = range(0, len(sentences), self.sentences_per_chunk)
-            pieces = [". ".join(sentences[i : i + self.sentences_per_chunk]) for i in at]
-            found += [Chunk(source, number, piece) for number, piece in enumerate(pieces)]
-        return found
+        return [one for source in sorted(self.documents) for one in self.chunks_of(source)]
+
+    def chunks_of(self, source: str) -> list[Chunk]:
+        """Return what a document is cut into; nothing where there is none."""
+        if source not in self.documents:
+            return []
+        sentences = self.documents[source].split(". ")
+        at = range(0, len(sentences), self.sentences_per_chunk)
+        pieces = [". ".join(sentences[i : i + self.sentences_per_chunk]) for i in at]
+        return [Chunk(source, number, piece) for number, piece in enumerate(pieces)]
 
     def retrieve(self, question: str) -> list[Chunk]:
         """Return the K chunks that share most words with a question; none that shares none."""

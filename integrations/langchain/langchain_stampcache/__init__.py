@@ -9,6 +9,7 @@ from langchain_stampcache.llm_cache.cache import StampCache
 from langchain_stampcache.llm_cache.finding import InPrompt
 from langchain_stampcache.retrieval.embeddings import CachedEmbeddings
 from langchain_stampcache.retrieval.retriever import CachedRetriever
+from langchain_stampcache.watching.watch import watch
 
 if TYPE_CHECKING:
     from langchain_stampcache.agents.middleware import StampCacheMiddleware
@@ -27,6 +28,7 @@ __all__ = [
     "StampCacheMiddleware",
     "StampNodeCache",
     "node_key",
+    "watch",
 ]
 
 _AGENTS = {

@@ -7,6 +7,7 @@ from llama_index_stampcache.events import CacheHitEvent, CacheMissEvent
 from llama_index_stampcache.llms.llm import CachedLLM
 from llama_index_stampcache.retrieval.embedding import CachedEmbedding
 from llama_index_stampcache.retrieval.retriever import CachedRetriever
+from llama_index_stampcache.watching.watch import watch
 
 __version__ = "0.1.0"
 
@@ -19,4 +20,5 @@ __all__ = [
     "CachedQueryEngine",
     "CachedRetriever",
     "cache_sub_questions",
+    "watch",
 ]

@@ -77,11 +77,12 @@ class Describer:
     """Describes the parts of one engine, again and again.
 
     ``rechecked``: what a retriever finds is compared at each query. ``index_named``: something else
-    than its id names the index.
+    than its id names the index. ``watched``: it may be written to between two queries.
     """
 
-    def __init__(self, *, rechecked: bool, index_named: bool) -> None:
+    def __init__(self, *, rechecked: bool, index_named: bool, watched: bool = False) -> None:
         self._rechecked = rechecked
+        self._watched = watched
         self._index_named = index_named
         self._schemas: dict[type[BaseModel], object] = {}
         self._kinds: dict[type, Describe] = {}
@@ -211,15 +212,18 @@ class Describer:
         An index hands its retrievers the ids of all nodes that it has then: other ones after each
         ingestion, under the same version of the index.
         """
-        if self._rechecked or id(retriever) in self._of_whole_index:
+        if self._rechecked or (not self._watched and id(retriever) in self._of_whole_index):
             return True
         given = getattr(retriever, "_node_ids", None)
         index = getattr(retriever, "_index", None)
         known = getattr(getattr(index, "index_struct", None), "nodes_dict", None)
         if not self._index_named or given is None or not isinstance(known, Mapping):
             return False
-        whole = len(given) == len(known) and set(given) == set(known.values())
-        if whole:
+        now = list(known.values())  # most often in the same order
+        whole = len(given) == len(now) and (list(given) == now or set(given) == set(now))
+        if (
+            whole and not self._watched
+        ):  # else it sees no more than the nodes of the past, by and by
             self._of_whole_index[id(retriever)] = retriever
         return whole
 

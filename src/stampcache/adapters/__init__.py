@@ -19,9 +19,9 @@ from stampcache.adapters.documents import (
 from stampcache.adapters.embedders import EmbedderSettings, Role
 from stampcache.adapters.fingerprint import callable_identity, value_identity
 from stampcache.adapters.front import Found, Front, Kept, Made, Read, Recheck, TooFew
+from stampcache.adapters.hearing import FROM_CACHE, hear, is_heard, listening, readings
 from stampcache.adapters.known import KnownSettings
 from stampcache.adapters.known_functions import KnownFunctions
-from stampcache.adapters.readings import hear, readings
 from stampcache.adapters.reporting import CacheFields, fields
 from stampcache.adapters.scoping import controls_in, kind_in, scope_in
 from stampcache.adapters.sources import SOURCE_NAMES, named_source
@@ -33,21 +33,22 @@ from stampcache.adapters.versions import Grounding, Validity, VersionOf, checked
 from stampcache.adapters.watching import VOLATILE, IndexView, Watch, chunk_digest
 from stampcache.assembly import CAPACITY, LIFETIME_S
 from stampcache.core import Core
-from stampcache.corpora import Change, Chunk, Committed, Metric, Reading, Standing
+from stampcache.corpora import Change, Chunk, Committed, Intent, Metric, Reading, Standing
 from stampcache.effects import Flow, Step
 from stampcache.embedders.frameworks import name_of
 from stampcache.errors import CanonicalError
 from stampcache.explain import Explanation
 from stampcache.flows import Ask
 from stampcache.intake import Tenants
-from stampcache.reaching import as_bytes
 from stampcache.scope import Surroundings, current_scope, said_before, surroundings
+from stampcache.spaces import as_bytes
 from stampcache.streams import AsyncOpened, AsyncReader, Opened, Reader
 from stampcache.unkeyed import CALLING, holds_secret, shaping
 
 __all__ = [
     "CALLING",
     "CAPACITY",
+    "FROM_CACHE",
     "LIFETIME_S",
     "SOURCE_NAMES",
     "VOLATILE",
@@ -71,6 +72,7 @@ __all__ = [
     "Front",
     "Grounding",
     "IndexView",
+    "Intent",
     "Kept",
     "KnownFunctions",
     "KnownSettings",
@@ -106,7 +108,9 @@ __all__ = [
     "fields",
     "hear",
     "holds_secret",
+    "is_heard",
     "kind_in",
+    "listening",
     "name_of",
     "named_source",
     "readings",

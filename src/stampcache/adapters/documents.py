@@ -1,7 +1,8 @@
 """What a retriever found, through a `Front`: documents are kept while their corpus stays as it is.
 
 A query is matched exactly only, by all that decides what is found for it. Nothing is retrieved on a hit,
-so there is nothing to recheck: documents are kept true by the marks of `Cache.invalidate` and by time.
+so there is nothing to recheck: documents are kept true by what a watched index tells, by the marks of
+`Cache.invalidate`, and by time.
 """
 
 import time
@@ -14,9 +15,12 @@ from msgspec.structs import replace
 
 from stampcache.adapters.asking import Build, asked
 from stampcache.adapters.front import Front, Kept, Made
+from stampcache.adapters.hearing import FROM_CACHE, hear, listening
 from stampcache.adapters.reporting import CacheFields, fields
+from stampcache.adapters.sweeping import Sweep, sweep
 from stampcache.adapters.versions import Validity, checked
 from stampcache.core import Core
+from stampcache.corpora import Reading
 from stampcache.effects import Flow, Step
 from stampcache.errors import CanonicalError, ConfigError
 from stampcache.explain import Explanation
@@ -58,7 +62,8 @@ def checked_retrieval(
     if given.rechecked:
         raise ConfigError(
             'grounding="recheck" would retrieve for every query, which is what a cached retriever saves;'
-            ' give "version" (the default) and call cache.invalidate(...) after writes, or "none".'
+            ' give "watch" for a watched index, "version" (the default) and call cache.invalidate(...)'
+            ' after writes, or "none".'
         )
     return checked(core, given, manifest=manifest, has_index=True)
 
@@ -78,6 +83,7 @@ class Documents(Generic[Item]):
             build: builds the request of the query.
             retrieve: retrieves; its failure is the caller's, and nothing is stored.
         """
+        hear(Reading(corpus=self._validity.corpus, problem=FROM_CACHE))
         ask = asked(self._front, build, allow_stale=self._validity.allow_stale)
         if isinstance(ask, Miss):
             self._front.bypassed(ask)
@@ -98,17 +104,53 @@ class Documents(Generic[Item]):
             return Explanation(Request(), ask)
         return (yield from self._front.explain(ask))
 
+    def sweep(
+        self,
+        settings: str,
+        retrieve: Callable[[str], Step[list[Item]]],
+        *,
+        sample: int,
+        tolerate: float,
+    ) -> Flow[Sweep]:
+        """Retrieve again for a sample of what is watched; see `stampcache.adapters.sweep`.
+
+        Args:
+            settings: the digest of those under which a query alone is asked.
+            retrieve: retrieves for a query; its failure is the caller's.
+            sample: so many queries at most.
+            tolerate: the share that may have drifted.
+
+        Raises:
+            ConfigError: the index is not watched, or a number is out of range.
+        """
+
+        def evidence(query: str) -> Flow[Sequence[Evidence]]:
+            return self._form.evidence((yield from retrieve(query)))
+
+        return (
+            yield from sweep(
+                self._front,
+                corpus=self._validity.swept,
+                settings=settings,
+                retrieve=evidence,
+                sample=sample,
+                tolerate=tolerate,
+            )
+        )
+
     def _made(
         self, retrieve: Step[list[Item]], outcome: Miss | Stale
     ) -> Flow[Made[Retrieved[Item]]]:
+        heard: list[Reading] = []
         started = time.perf_counter()
-        found = yield from retrieve
+        found = yield from listening(retrieve, heard) if self._validity.watched else retrieve
         latency_s = time.perf_counter() - started
         kept = self._front.kept(lambda: self._kept(found, latency_s))
         return Made(
             output=Retrieved(found, fields(outcome)),
             answer=None if kept is None else kept.answer,
             evidence=None if kept is None else kept.evidence,
+            readings=heard,
         )
 
     def _kept(self, found: Sequence[Item], latency_s: float) -> Kept | None:

@@ -46,6 +46,19 @@ class Validity(Struct, frozen=True, kw_only=True):
         return self.grounding == "watch"
 
     @property
+    def swept(self) -> str:
+        """The watched corpus, for who sweeps it.
+
+        Raises:
+            ConfigError: it is not watched.
+        """
+        if not self.watched:
+            raise ConfigError(
+                f'A sweep checks what is watched; this one has grounding="{self.grounding}".'
+            )
+        return self.corpus
+
+    @property
     def needs_evidence(self) -> bool:
         """Whether an answer is kept only if it is known what it was made from.
 

@@ -6,10 +6,11 @@ What a store can tell of itself (`IndexView`) is used to find out what landed af
 which writes went around the watch; without it the watch assumes the worst.
 """
 
+import asyncio
 import logging
 import secrets
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -72,14 +73,22 @@ class Watch:
         self.corpus = corpus
         self._view = view
         self._silence_s = silence_s
+        self._running: set[asyncio.Future[Any]] = set()
+        """Flows that run in loops; what nothing refers to might be collected before its end."""
 
     def run(self, flow: Flow[Done]) -> Done:
         """Drive a flow on the calling thread."""
         return drivers.run(flow, self.core.ports)
 
     async def arun(self, flow: Flow[Done]) -> Done:
-        """Drive a flow in the running task."""
-        return await drivers.arun(flow, self.core.async_ports)
+        """Drive a flow to its end in the running loop, even if the caller is cancelled meanwhile.
+
+        A write that was begun goes on in threads of its index anyway; it must be told of.
+        """
+        task = asyncio.ensure_future(drivers.arun(flow, self.core.async_ports))
+        self._running.add(task)
+        task.add_done_callback(self._running.discard)
+        return await asyncio.shield(task)
 
     # -- opening -----------------------------------------------------------------------------------
 
@@ -108,7 +117,7 @@ class Watch:
         if self._view.listing is not None:
             if not first:
                 self._warn(f"{count} chunks are there, {standing.chunks} were known")
-            yield from self.resync()
+            yield from self._renew()
         elif standing.complete:
             yield from Block(
                 self.corpus,
@@ -122,17 +131,34 @@ class Watch:
         Without a listing of the index every answer of the corpus becomes stale.
         """
         standing = yield from StandingOf(self.corpus)
-        listing = self._view.listing
-        if listing is None:
+        if standing is not None:
+            yield from self._clear_up(standing)
+        return (yield from self._renew())
+
+    def _renew(self) -> Flow[Committed]:
+        standing = yield from StandingOf(self.corpus)
+        if self._view.listing is None:
             done = yield from self._commit("", Change(unknown=True))
         else:
-            found = yield from listing
-            known = yield from KnownChunks(self.corpus, None)
-            added = tuple(_with_vector(chunk, (known.get(chunk.id),)) for chunk in found)
-            done = yield from self._commit("", Change(added=added, emptied=True))
+            done = yield from self._take_over(self._view.listing)
         if standing is not None and standing.problem:
             yield from Block(self.corpus, "")
         return done
+
+    def _take_over(self, listing: Step[Sequence[Chunk]]) -> Flow[Committed]:
+        """Take over a listing; what is written while it is made is contested, as with any write."""
+        intent = yield from self._begin(None)
+        try:
+            try:
+                found = yield from listing
+            except Exception:
+                yield from self._commit(intent.id, Change())
+                raise
+            known = yield from KnownChunks(self.corpus, None)
+            added = tuple(_with_vector(chunk, (known.get(chunk.id),)) for chunk in found)
+            return (yield from self._commit(intent.id, Change(added=added, emptied=True)))
+        finally:
+            self.core.writing.discard(intent.id)
 
     def examine(self) -> Flow[list[str]]:
         """Compare what the watch knows with what the index holds; return each problem as a sentence.
@@ -175,6 +201,11 @@ class Watch:
         count = yield from self._view.count
         return "" if count == standing.chunks else f"{count} chunks instead of {standing.chunks}"
 
+    def known(self, ids: Sequence[str] | None) -> Flow[Mapping[str, Chunk]]:
+        """Return what is known of the chunks of these ids, or of all, by id."""
+        wanted = None if ids is None else tuple(ids)
+        return (yield from KnownChunks(self.corpus, wanted))
+
     # -- writing -----------------------------------------------------------------------------------
 
     def writing(
@@ -184,6 +215,7 @@ class Watch:
         told: Callable[[Result], Change | None],
         ids: Sequence[str] | None,
         planned: Sequence[Chunk] = (),
+        beyond: bool = False,
     ) -> Flow[Result]:
         """Announce a write, make it, and tell what it did.
 
@@ -193,41 +225,68 @@ class Watch:
                 then the index is looked into.
             ids: of all chunks that may be touched; ``None`` where that is not known beforehand.
             planned: the chunks that are being added, to know their vectors if the write fails.
+            beyond: whether it writes what the index does not hold, such as parent documents.
 
         Raises:
             StoreError: the cache could not be told. Before the write: it was not made. After it: it
                 was, and no answer of the corpus is served until the cache was told of it.
         """
+        intent = yield from self.announce(ids, beyond=beyond)
+        try:
+            try:
+                result = yield from write
+            except Exception:
+                yield from self._find_out(intent, planned)
+                raise
+            change = told(result)
+            if change is None:
+                yield from self._find_out(intent, planned)
+            else:
+                yield from self._commit(intent.id, change)
+            return result
+        finally:
+            self.core.writing.discard(intent.id)
+
+    def announce(self, ids: Sequence[str] | None, *, beyond: bool = False) -> Flow[Intent]:
+        """Say that a write begins, where others make it; whoever does must `tell` what came of it.
+
+        Raises:
+            StoreError: the cache could not be told; do not write.
+        """
         standing = yield from StandingOf(self.corpus)
         if standing is None:
             standing = yield from self.open()
         yield from self._clear_up(standing)
-        token = secrets.token_hex(8)
+        return (yield from self._begin(ids, beyond=beyond))
+
+    def _begin(self, ids: Sequence[str] | None, *, beyond: bool = False) -> Flow[Intent]:
         intent = Intent(
-            id=token,
+            id=secrets.token_hex(8),
             at=self.core.intake.now(),
             owner=this_owner(self.core.token),
             chunks=tuple(ids or ()),
             all_known=ids is not None,
+            beyond=beyond,
         )
-        self.core.writing.add(token)
+        self.core.writing.add(intent.id)
         try:
             yield from Begin(self.corpus, intent)
-            try:
-                result = yield from write
-            except Exception:
-                yield from self._after_failure(intent, planned)
-                raise
-            change = told(result)
-            if change is None:
-                yield from self._after_failure(intent, planned)
-            else:
-                yield from self._commit(token, change)
-            return result
-        finally:
-            self.core.writing.discard(token)
+        except Exception:
+            self.core.writing.discard(intent.id)
+            raise
+        return intent
 
-    def _after_failure(self, intent: Intent, planned: Sequence[Chunk]) -> Flow[None]:
+    def tell(self, intent: Intent, change: Change | None) -> Flow[None]:
+        """Say what came of a write that was announced; ``None`` where that is not known."""
+        try:
+            if change is None:
+                yield from self._resolve(intent, ())
+            else:
+                yield from self._commit(intent.id, change)
+        finally:
+            self.core.writing.discard(intent.id)
+
+    def _find_out(self, intent: Intent, planned: Sequence[Chunk]) -> Flow[None]:
         try:
             yield from self._resolve(intent, planned)
         except Exception as error:  # noqa: BLE001 - counted; the intent stays, and blocks all hits
@@ -250,11 +309,14 @@ class Watch:
     def _resolve(self, intent: Intent, planned: Sequence[Chunk]) -> Flow[None]:
         """Find out what a write that did not end has done, and tell that."""
         look = self._view.look
+        if intent.beyond:
+            yield from self._commit(intent.id, Change(unknown=True))
+            return
         if not intent.all_known or look is None:
             if self._view.listing is None:
                 yield from self._commit(intent.id, Change(unknown=True, removed=intent.chunks))
             else:
-                yield from self.resync()
+                yield from self._renew()
                 yield from self._commit(intent.id, Change())
             return
         found = {chunk.id: chunk for chunk in (yield from look(intent.chunks))}
@@ -266,6 +328,8 @@ class Watch:
 
     def _commit(self, intent: str, change: Change) -> Flow[Committed]:
         done = yield from Commit(self.corpus, intent, change, self.core.intake.now())
+        for listen in tuple(self.core.listeners):
+            listen(self.corpus, change)
         counters = self.core.counters
         counters.event("watch.writes")
         counters.event("watch.stale", done.stale)

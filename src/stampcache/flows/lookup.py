@@ -128,7 +128,10 @@ def lookup(ask: Ask) -> Flow[Outcome]:
     if ask.controls.no_cache:
         return (yield from _not_looked_up(ask))
     damage: CodecError | None = None
+    distrust: Objection | None = None
     try:
+        if ask.request.runs.watched:
+            distrust = yield from _untrusted(ask)
         entry: Entry | None = yield Fetch(identity.partition, identity.key)  # no detour: each hit's
     except CodecError as error:
         entry, damage = None, error
@@ -136,17 +139,12 @@ def lookup(ask: Ask) -> Flow[Outcome]:
         return (yield from _unavailable(ask, Reason.STORE_ERROR, error))
     invalid = None
     if entry is not None:
-        invalid = _invalid(ask, entry)
-        if invalid is None and ask.request.runs.watched:
-            try:
-                invalid = yield from _untrusted(ask)
-            except StoreError as error:
-                return (yield from _unavailable(ask, Reason.STORE_ERROR, error))
+        invalid = _invalid(ask, entry) or distrust
         if invalid is None:
             if ask.record:
                 yield from _used(ask, entry)
                 return _exactly(entry)
-            return (yield from _explained(ask, entry))
+            return (yield from _explained(ask, _exactly(entry)))
     seen = _Seen()
     if damage is not None:
         yield from Note("corrupt_entry", damage)
@@ -167,17 +165,13 @@ def exact(ask: Ask) -> Flow[Hit | None]:
     if ask.controls.no_cache:
         return None
     try:
+        if ask.request.runs.watched and (yield from _untrusted(ask)) is not None:
+            return None
         entry: Entry | None = yield Fetch(ask.identity.partition, ask.identity.key)
     except (CodecError, StoreError):
         return None
     if entry is None or _invalid(ask, entry) is not None:
         return None
-    if ask.request.runs.watched:
-        try:
-            if (yield from _untrusted(ask)) is not None:
-                return None
-        except StoreError:
-            return None
     if ask.record:
         yield from _used(ask, entry)
     return _exactly(entry)
@@ -190,22 +184,24 @@ def _invalid(ask: Ask, entry: Entry) -> Objection | None:
 
 
 def _untrusted(ask: Ask) -> Flow[Objection | None]:
-    """Say why what is watched of the corpus cannot be trusted now; asked after the entry was read."""
+    """Say why what is watched of the corpus cannot be trusted now.
+
+    Asked before an entry is read: of all writes whose documents are there now, it then has the mark.
+    """
     corpus = ask.request.runs.corpus
     return decide.standing((yield from StandingOf(corpus)), corpus, ask.now)
 
 
-def _explained(ask: Ask, entry: Entry) -> Flow[Hit]:
-    """Return the hit, with what would end it where that is known."""
-    hit = _exactly(entry)
+def _explained(ask: Ask, hit: Hit) -> Flow[Hit]:
+    """Return a hit that is not served, with what would end it where that is known."""
     if not ask.request.runs.watched:
         return hit
     try:
-        reach = yield from ReachOf(entry)
+        reach = yield from ReachOf(hit.entry)
     except StoreError as error:
         yield from Note("store_error", error)
         return hit
-    return replace(hit, trace=(*hit.trace, Check("watch", True, str(reach), entry.id)))
+    return replace(hit, trace=(*hit.trace, Check("watch", True, str(reach), hit.entry.id)))
 
 
 def _exactly(entry: Entry) -> Hit:
@@ -333,13 +329,14 @@ def _choose(ask: Ask, seen: _Seen, candidates: Iterator[Candidate]) -> Flow[Outc
             seen.checks.append(
                 Check("meaning", True, f"similarity {candidate.similarity:.4f}", entry.id)
             )
-            return Hit(
+            hit = Hit(
                 entry=entry,
                 level=Level.SEMANTIC,
                 similarity=candidate.similarity,
                 reason=Reason.SAME_QUESTION,
                 trace=tuple(seen.checks),
             )
+            return hit if ask.record else (yield from _explained(ask, hit))
         seen.reject("meaning", finding, entry)
         if first and seen.stale is None and seen.finding.reason is Reason.NOT_FOUND:
             seen.finding, first = finding, False

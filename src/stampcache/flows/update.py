@@ -7,11 +7,11 @@ from stampcache import decide, reaching, signature, ttl
 from stampcache.corpora import Reach, Reading
 from stampcache.decide import Objection, Rules
 from stampcache.effects import (
+    Alike,
     Embed,
     Fence,
     Fenced,
     Flow,
-    KnownChunks,
     Note,
     Put,
     StandingOf,
@@ -70,8 +70,9 @@ def update(fill: Fill) -> Flow[Update]:
         entry = _entry(fill, embedded)
         reach = None
         if fill.request.runs.watched:
-            if (yield from StandingOf(fill.corpus)) is None:  # what came before would not be seen
-                return Refused(Reason.UNWATCHED, f"nobody watches corpus {fill.corpus!r}")
+            unwatched = yield from _unwatched(fill)
+            if unwatched is not None:
+                return (yield from _refused(fill, unwatched))
             reach = yield from _reach(fill)
         receipt = yield from Put(entry, embedded.vector if embedded else None, fence, reach)
     except StoreError as error:
@@ -84,21 +85,37 @@ def update(fill: Fill) -> Flow[Update]:
     return Stored(entry, receipt.evicted)
 
 
+def _unwatched(fill: Fill) -> Flow[Objection | None]:
+    """Say what an answer was made from of which no write would be seen."""
+    if (yield from StandingOf(fill.corpus)) is None:
+        return Objection(Reason.UNWATCHED, f"nobody watches corpus {fill.corpus!r}")
+    others = {reading.corpus for reading in fill.readings} - {fill.corpus}
+    if others:
+        return Objection(Reason.UNWATCHED, f"corpus {min(others)!r} was searched, too")
+    unseen = next((one.unseen for one in fill.readings if one.unseen), "")
+    return Objection(Reason.UNWATCHED, unseen) if unseen else None
+
+
 def _reach(fill: Fill) -> Flow[Reach]:
     """Return what a write must reach to change what this answer was made from."""
     found = {chunk for reading in fill.readings for chunk in reading.chunks}
-    known = yield from KnownChunks(fill.corpus, tuple(sorted(found)))
+    known = yield from Alike(fill.corpus, tuple(sorted(found)))
     cited = None if fill.evidence is None else [chunk.chunk for chunk in fill.evidence]
     reach = reaching.reach_of(fill.corpus, fill.readings, cited, known)
-    return replace(reach, settings=fill.request.runs.digest)
+    # else its question does not say what was retrieved for it
+    alone = bool(fill.request.question) and not fill.request.history
+    return replace(reach, settings=fill.request.runs.digest if alone else "")
 
 
 def _refused(fill: Fill, refusal: Objection) -> Flow[Refused]:
     """Say why it is not stored: whoever waits for this answer must know if it is late, above all."""
     change = ""
     if fill.outcome is not None:
+        entry = _entry(fill, None)
+        if fill.request.runs.watched:  # what a write must reach is not known: any may change it
+            entry = replace(entry, evidence=None)
         try:
-            change = yield from Fenced(_entry(fill, None), fill.outcome.fence)
+            change = yield from Fenced(entry, fill.outcome.fence)
         except StoreError as error:
             yield from Note("store_error", error)
     return _late(change) if change else Refused(refusal.reason, refusal.detail)

@@ -6,9 +6,7 @@ It keeps nothing beyond the process. Its verbs take microseconds, so the async f
 import threading
 from collections import Counter, defaultdict, deque
 from collections.abc import Mapping, Sequence
-from itertools import takewhile
 
-from msgspec import Struct
 from msgspec.structs import replace
 
 from stampcache.corpora import Reach, Trace
@@ -20,18 +18,13 @@ from stampcache.ports import AsyncStore, Receipt, StoreStats
 from stampcache.stores.aio import InlineStore
 from stampcache.stores.dependencies import DependencyIndex
 from stampcache.stores.memory_corpora import MemoryCorpora
+from stampcache.stores.memory_log import MemoryLog
 from stampcache.stores.pending_uses import Place, Serving, Uses
-from stampcache.stores.selection import FORGOTTEN, Logged, refused, touches, unmarked
+from stampcache.stores.selection import BEING_WRITTEN, touches, unmarked
 from stampcache.ttl import expired
 
 CAPACITY = 100_000
-_CHANGES_KEPT = 10_000
 _SERVINGS_KEPT = 100_000
-
-
-class _Change(Struct, frozen=True):
-    sequence: int
-    logged: Logged
 
 
 class MemoryStore:
@@ -52,9 +45,7 @@ class MemoryStore:
         self._stale: Lru[Place] = Lru()
         self._hits: Counter[Place] = Counter()
         self._uses = Uses()
-        self._sequence = 0
-        self._forgotten = 0
-        self._changes: deque[_Change] = deque()
+        self._log = MemoryLog()
         self._servings: deque[Serving] = deque(maxlen=_SERVINGS_KEPT)
         self._bad: defaultdict[str, set[frozenset[str]]] = defaultdict(set)
         self._suspended: dict[Place, Vector | None] = {}
@@ -104,7 +95,7 @@ class MemoryStore:
                 return Receipt(stored=False, change=change)
             self._apply_uses()
             self._drop(self._entries.get(entry.place))
-            self._sequence += 1
+            self._log.move_on()
             self._keep(unmarked(entry), vector)
             if reach is not None:
                 self._corpora.keep(entry, reach)
@@ -161,14 +152,14 @@ class MemoryStore:
         """See `Store.invalidate`."""
         with self._open():
             touched = self._touched(selector)
-            self._record(selector)
+            self._log.note(selector)
             return self._mark_all(touched, str(selector))
 
     def clear(self, scope: str) -> int:
         """See `Store.clear`."""
         with self._open():
             gone = [entry for entry in self._entries.values() if entry.identity.scope == scope]
-            self._record(Selector(scope=scope))
+            self._log.note(Selector(scope=scope))
             return self._drop_all(gone)
 
     def purge(self, now: float) -> int:
@@ -180,7 +171,7 @@ class MemoryStore:
 
     def sequence(self) -> int:
         """See `Store.sequence`."""
-        return self._sequence
+        return self._log.sequence
 
     def claim(self, name: str, value: str) -> str:
         """See `Store.claim`."""
@@ -237,15 +228,17 @@ class MemoryStore:
         partition, key = entry.place
         index = self._indexes.get(partition)
         vector = None if index is None else index.get(key)
+        hits = self._hits[entry.place]
         self._mark(entry, change)
         self._suspended[entry.place] = vector
+        self._hits[entry.place] = hits
         self._dependencies.add(entry)
 
     def restore(self, entry: Entry) -> None:
         """See `Entries.restore`."""
         vector = self._suspended.pop(entry.place)
         self._stale.drop(entry.place)
-        self._sequence += 1
+        self._log.move_on()
         self._keep(unmarked(entry), vector)
 
     def record(self, trace: Trace) -> int:
@@ -257,26 +250,18 @@ class MemoryStore:
             if not self._corpora.has_reach(entry.id, trace.corpus)
         }
         self._mark_all([touched[place] for place in sorted(touched)], str(trace))
-        return self._record(trace)
+        return self._log.note(trace)
 
-    def _later(self, fence: int) -> Sequence[Logged]:
-        """Return the changes that came after the fence, in their order."""
-        newest_first = takewhile(lambda change: change.sequence > fence, reversed(self._changes))
-        return [change.logged for change in newest_first][::-1]
-
-    def _record(self, change: Logged) -> int:
-        self._sequence += 1
-        self._changes.append(_Change(self._sequence, change))
-        if len(self._changes) > _CHANGES_KEPT:
-            self._forgotten = self._changes.popleft().sequence
-        return self._sequence
+    def note(self, change: Trace) -> int:
+        """See `Entries.note`."""
+        return self._log.note(change)
 
     def _fenced(self, entry: Entry, fence: int, reach: Reach | None) -> str:
-        if fence < self._forgotten:
-            return FORGOTTEN
-        change = refused(self._later(fence), entry, reach)
-        if change is not None:
-            return str(change)
+        change = self._log.refused(entry, fence, reach)
+        if change:
+            return change
+        if reach is not None and self._corpora.is_written(reach.corpus):
+            return BEING_WRITTEN.format(reach.corpus)
         if reach is not None and self._corpora.added_since(reach, fence):
             return str(Trace(corpus=reach.corpus))
         return ""
@@ -332,6 +317,7 @@ class MemoryStore:
     def _end(self, entry: Entry) -> None:
         """Make sure that a suspended entry will not hold again."""
         self._suspended.pop(entry.place, None)
+        self._hits.pop(entry.place, None)
         self._dependencies.drop(entry)
         self._corpora.forget(entry.id)
 

@@ -8,7 +8,7 @@ from typing import Protocol
 from msgspec import Struct
 from msgspec.structs import replace
 
-from stampcache import reaching
+from stampcache import differing, reaching
 from stampcache.corpora import (
     Change,
     Chunk,
@@ -21,7 +21,6 @@ from stampcache.corpora import (
     Written,
 )
 from stampcache.model import Entry
-from stampcache.reaching import LOST
 from stampcache.stores.reaches import Reaches
 
 
@@ -40,6 +39,10 @@ class Entries(Protocol):
         """Take the mark away."""
         ...
 
+    def note(self, change: Trace) -> int:
+        """Log a write; return its sequence."""
+        ...
+
     def record(self, trace: Trace) -> int:
         """Log a write, mark what it touches of the entries without reach; return its sequence."""
         ...
@@ -53,10 +56,30 @@ class _Kept(Struct, frozen=True):
 class _Corpus:
     def __init__(self, standing: Standing) -> None:
         self.standing = standing
+        self.watched = False
         self.chunks: dict[str, _Kept] = {}
+        self.same_vector: dict[bytes, dict[str, Chunk]] = {}
         self.reaches: Reaches[str] = Reaches()
         self.reach: dict[str, Reach] = {}
         self.differences: dict[str, tuple[Difference, ...]] = {}
+
+    def drop(self, chunk: Chunk) -> None:
+        """Forget a chunk; whatever takes its place comes last, by its sequence."""
+        del self.chunks[chunk.id]
+        same = self.same_vector[chunk.vector]
+        del same[chunk.id]
+        if not same:
+            del self.same_vector[chunk.vector]
+
+    def add(self, chunk: Chunk, sequence: int) -> None:
+        """Take up a chunk."""
+        self.chunks[chunk.id] = _Kept(chunk, sequence)
+        self.same_vector.setdefault(chunk.vector, {})[chunk.id] = chunk
+
+    def other_of(self, chunk: Chunk) -> Chunk | None:
+        """Return a chunk of the same vector and another digest."""
+        same = self.same_vector[chunk.vector].values() if chunk.vector else ()
+        return next((one for one in same if one.digest != chunk.digest), None)
 
 
 class MemoryCorpora:
@@ -72,38 +95,42 @@ class MemoryCorpora:
     def declare(self, corpus: str, *, now: float, silence_s: float | None) -> Standing:
         """See `Corpora.declare`."""
         with self._open():
-            here = self._of(corpus)
+            here = self._of(corpus, now)
             here.standing = replace(here.standing, heard_at=now, silence_s=silence_s)
             return here.standing
 
     def standing(self, corpus: str) -> Standing | None:
         """See `Corpora.standing`."""
-        here = self._corpora.get(corpus)
-        return None if here is None else here.standing
+        here = self._corpora.get(corpus)  # which nobody ever takes away
+        return here.standing if here is not None and here.watched else None
 
     def standings(self) -> Sequence[Standing]:
         """See `Corpora.standings`."""
         with self._open():
-            return [self._corpora[name].standing for name in sorted(self._corpora)]
+            watched = (self._corpora[name] for name in sorted(self._corpora))
+            return [here.standing for here in watched if here.watched]
 
     def begin(self, corpus: str, intent: Intent) -> None:
         """See `Corpora.begin`."""
         with self._open():
-            here = self._of(corpus)
-            intents = (*here.standing.intents, intent)
-            here.standing = replace(here.standing, intents=intents)
+            here = self._of(corpus, intent.at)
+            others = [one for one in here.standing.intents if one.id != intent.id]
+            intents = sorted([*others, intent], key=lambda one: one.id)
+            here.standing = replace(here.standing, intents=tuple(intents))
 
     def commit(self, corpus: str, intent: str, change: Change, *, now: float) -> Committed:
         """See `Corpora.commit`."""
         with self._open():
-            here = self._of(corpus)
-            named = here.chunks if change.emptied else reaching.named(change)
-            done = reaching.written(self.chunks(corpus, list(named)), change)
+            here = self._of(corpus, now)
+            intents = {one.id: one for one in here.standing.intents}
+            change = differing.contested(change, intents.pop(intent, None))
+            known = self.chunks(corpus, None if change.emptied else differing.named(change))
+            done = differing.written(known, change, complete=here.standing.complete)
             committed = Committed()
             if done:
-                sequence = self._entries.record(reaching.trace_of(corpus, done))
+                sequence = self._entries.record(differing.trace_of(corpus, done))
                 committed = self._take_over(here, done, sequence)
-            left = tuple(one for one in here.standing.intents if one.id != intent)
+            left = tuple(differing.contesting(one, change) for one in intents.values())
             complete = not change.unknown and (change.emptied or here.standing.complete)
             here.standing = replace(
                 here.standing,
@@ -122,25 +149,35 @@ class MemoryCorpora:
             wanted: Iterable[str] = known if ids is None else ids
             return {one: known[one].chunk for one in wanted if one in known}
 
+    def alike(self, corpus: str, ids: Sequence[str]) -> Mapping[str, Chunk]:
+        """See `Corpora.alike`."""
+        with self._open():
+            known = dict(self.chunks(corpus, ids))
+            others = [self._corpora[corpus].other_of(chunk) for chunk in known.values()]
+            return known | {other.id: other for other in others if other is not None}
+
     def block(self, corpus: str, problem: str) -> None:
         """See `Corpora.block`."""
         with self._open():
-            here = self._of(corpus)
-            here.standing = replace(here.standing, problem=problem)
+            here = self._at(corpus)
+            if here.watched:
+                here.standing = replace(here.standing, problem=problem)
 
     def heard(self, corpus: str, *, now: float) -> None:
         """See `Corpora.heard`."""
         with self._open():
-            here = self._of(corpus)
-            here.standing = replace(here.standing, heard_at=now)
+            here = self._at(corpus)
+            if here.watched:
+                here.standing = replace(here.standing, heard_at=now)
 
     def swept(self, corpus: str, *, now: float, checked: int, drifted: int) -> None:
         """See `Corpora.swept`."""
         with self._open():
-            here = self._of(corpus)
-            here.standing = replace(
-                here.standing, heard_at=now, swept_at=now, checked=checked, drifted=drifted
-            )
+            here = self._at(corpus)
+            if here.watched:
+                here.standing = replace(
+                    here.standing, heard_at=now, swept_at=now, checked=checked, drifted=drifted
+                )
 
     def sample(self, corpus: str, settings: str, count: int, *, after: str) -> Sequence[Entry]:
         """See `Corpora.sample`."""
@@ -165,9 +202,9 @@ class MemoryCorpora:
 
     def keep(self, entry: Entry, reach: Reach) -> None:
         """Take up an entry that was stored with a reach."""
-        here = self._of(reach.corpus)
+        here = self._at(reach.corpus)
         here.reach[entry.id] = reach
-        here.reaches.set(entry.id, reach)
+        here.reaches.update({entry.id: reach})
 
     def forget(self, entry_id: str) -> None:
         """Forget an entry, if it has a reach."""
@@ -181,58 +218,55 @@ class MemoryCorpora:
         here = self._corpora.get(corpus)
         return here is not None and entry_id in here.reach
 
+    def is_written(self, corpus: str) -> bool:
+        """Tell whether somebody is writing to a corpus."""
+        return bool(self._at(corpus).standing.intents)
+
     def added_since(self, reach: Reach, fence: int) -> bool:
         """Tell whether a chunk came within reach after the fence."""
-        here = self._of(reach.corpus)
+        here = self._at(reach.corpus)
         newest_first = reversed(here.chunks.values())
         later = takewhile(lambda kept: kept.sequence > fence, newest_first)
         return reaching.is_reached(reach, [kept.chunk for kept in later])
 
-    def _of(self, corpus: str) -> _Corpus:
+    def _at(self, corpus: str) -> _Corpus:
+        """Return what is kept of a corpus, watched or not."""
         return self._corpora.setdefault(corpus, _Corpus(Standing(corpus=corpus)))
+
+    def _of(self, corpus: str, now: float) -> _Corpus:
+        """Return what is kept of a corpus, which is watched from now on."""
+        here = self._at(corpus)
+        if not here.watched:
+            here.standing, here.watched = replace(here.standing, heard_at=now), True
+            self._entries.note(Trace(corpus=corpus, unknown=True))
+        return here
 
     def _take_over(self, here: _Corpus, done: Written, sequence: int) -> Committed:
         for chunk in done.removed:
-            del here.chunks[chunk.id]  # so that a new one comes last, by its sequence
+            here.drop(chunk)
         for chunk in done.added:
-            here.chunks[chunk.id] = _Kept(chunk, sequence)
+            here.add(chunk, sequence)
         touched = here.reaches.touched(done)
-        lost = here.reaches.everything() if done.unknown else _citing(here, self._entries, done)
-        for one in lost:
-            touched.setdefault(one, []).append(LOST)
-        trace = str(reaching.trace_of(here.standing.corpus, done))
-        counts = [self._shift(here, one, new, trace) for one, new in sorted(touched.items())]
+        trace = str(differing.trace_of(here.standing.corpus, done))
+        counts = [self._shift(here, one, touched[one], trace) for one in self._by_place(touched)]
         return Committed(stale=counts.count(1), restored=counts.count(-1))
+
+    def _by_place(self, ids: Iterable[str]) -> list[str]:
+        found = (self._entries.by_id(one) for one in ids)
+        return [one.id for one in sorted(filter(None, found), key=lambda one: one.place)]
 
     def _shift(self, here: _Corpus, one: str, new: Sequence[Difference], change: str) -> int:
         """Mark or restore an entry; return 1 where it went stale by this, -1 where it holds again."""
         entry = self._entries.by_id(one)
         assert entry is not None
-        before = here.differences.get(one, ())
-        if entry.invalidated and not before:
-            return 0  # for another reason, which no write undoes
-        after = reaching.settled(here.reach[one], before, new)
-        here.differences.pop(one, None)
+        after = differing.settled(here.reach[one], here.differences.pop(one, ()), new)
         if after:
             here.differences[one] = after
-        if after and not before:
-            self._entries.suspend(entry, change)
-            return 1
-        if before and not after:
+        holds = differing.holds(here.reach[one], after)
+        if holds is not bool(entry.invalidated):
+            return 0
+        if holds:
             self._entries.restore(entry)
             return -1
-        return 0
-
-
-def _citing(here: _Corpus, entries: Entries, done: Written) -> list[str]:
-    """Return the answers made from removed chunks of which nothing was known."""
-    if not done.unseen:
-        return []
-    gone = set(done.unseen)
-    found = []
-    for one in here.reach:
-        entry = entries.by_id(one)
-        cited = {chunk.chunk for chunk in (entry.evidence if entry else None) or ()}
-        if cited & gone:
-            found.append(one)
-    return found
+        self._entries.suspend(entry, change)
+        return 1

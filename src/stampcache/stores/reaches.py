@@ -11,8 +11,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from stampcache.corpora import Chunk, Difference, Metric, Reach, Written
+from stampcache.differing import LOST
 from stampcache.model import Vector
-from stampcache.reaching import Space, as_vector
+from stampcache.spaces import Space, as_vector, imprint, within
 
 _FIRST_ROWS = 16
 _SCORED_AT_ONCE = 256
@@ -25,70 +26,84 @@ Touched: TypeAlias = dict[Key, list[Difference]]
 class _Block(Generic[Key]):
     """Questions of one dimension under one metric, with their floors."""
 
-    def __init__(self, space: Space, columns: int) -> None:
+    def __init__(self, space: Space) -> None:
         self.space = space
-        self._rows: Vector = np.empty((_FIRST_ROWS, columns), np.float32)
+        self._rows: Vector = np.empty((_FIRST_ROWS, space.columns), np.float32)
+        self._lengths: NDArray[np.float32] = np.empty(_FIRST_ROWS, np.float32)
         self._floors: NDArray[np.float32] = np.empty(_FIRST_ROWS, np.float32)
         self.keys: list[Key] = []
         self.at: dict[Key, int] = {}
 
-    def set(self, key: Key, question: Vector, floor: float) -> None:
-        at = self.at.get(key)
-        if at is None:
-            at = len(self.keys)
-            if at == len(self._rows):
-                self._rows = np.concatenate([self._rows, np.empty_like(self._rows)])
-                self._floors = np.concatenate([self._floors, np.empty_like(self._floors)])
-            self.keys.append(key)
-            self.at[key] = at
-        self._rows[at], self._floors[at] = question, floor
+    def add(self, reaches: Mapping[Key, Reach]) -> None:
+        start, end = len(self.keys), len(self.keys) + len(reaches)
+        while end > len(self._rows):
+            self._rows = _doubled(self._rows)
+            self._lengths = _doubled(self._lengths)
+            self._floors = _doubled(self._floors)
+        self.keys.extend(reaches)
+        self.at.update(zip(reaches, range(start, end), strict=True))
+        questions = np.stack([as_vector(reach.question) for reach in reaches.values()])
+        self._rows[start:end] = self.space.questions(questions)
+        self._lengths[start:end] = np.linalg.norm(questions, axis=1)
+        self._floors[start:end] = [reach.floor + reach.within for reach in reaches.values()]
 
     def drop(self, key: Key) -> None:
         at = self.at.pop(key)
         last = self.keys.pop()
         if last != key:
             end = len(self.keys)
-            self._rows[at], self._floors[at] = self._rows[end], self._floors[end]
+            for array in (self._rows, self._lengths, self._floors):
+                array[at] = array[end]
             self.keys[at] = last
             self.at[last] = at
 
-    def reached(self, rows: Vector) -> Iterator[tuple[int, Mapping[Key, float]]]:
-        """Yield for each row of chunks, by its place, the questions that it reaches, with scores."""
+    def reached(self, vectors: Vector) -> Iterator[tuple[int, Mapping[Key, float]]]:
+        """Yield for each vector of a chunk, by its place, the questions that it reaches, with scores."""
         count = len(self.keys)
         questions, floors = self._rows[:count], self._floors[:count]
-        for start in range(0, len(rows), _SCORED_AT_ONCE):
-            scored = rows[start : start + _SCORED_AT_ONCE] @ questions.T
+        for start in range(0, len(vectors), _SCORED_AT_ONCE):
+            some = vectors[start : start + _SCORED_AT_ONCE]
+            scored = self.space.chunks(some) @ questions.T
             for at, row in enumerate(scored):
-                hit = np.flatnonzero(row >= floors)
+                off = within(
+                    self.space.metric, self._lengths[:count], float(np.linalg.norm(some[at]))
+                )
+                hit = np.flatnonzero(~(row < floors - off))  # what is no number is in reach
                 if hit.size:
                     yield start + at, {self.keys[one]: float(row[one]) for one in hit}
+
+
+def _doubled(array: NDArray[np.float32]) -> NDArray[np.float32]:
+    return np.concatenate([array, np.empty_like(array)])
 
 
 class Reaches(Generic[Key]):
     """The reaches of the answers from one corpus."""
 
-    def __init__(self) -> None:
+    def __init__(self, reaches: Mapping[Key, Reach] | None = None) -> None:
         self._blocks: dict[tuple[Metric, int], _Block[Key]] = {}
         self._home: dict[Key, tuple[Metric, int]] = {}
         self._any: set[Key] = set()
+        self.update(reaches or {})
 
     def __len__(self) -> int:
         return len(self._home) + len(self._any)
 
-    def set(self, key: Key, reach: Reach) -> None:
-        """Add or replace the reach of an answer."""
-        self.drop(key)
-        if not reach.question:
-            self._any.add(key)
-            return
-        question = as_vector(reach.question)
-        home = (reach.metric, len(question))
-        block = self._blocks.get(home)
-        row = Space(*home).questions(question[None])[0]
-        if block is None:
-            block = self._blocks[home] = _Block(Space(*home), len(row))
-        block.set(key, row, reach.floor)
-        self._home[key] = home
+    def update(self, reaches: Mapping[Key, Reach]) -> None:
+        """Add or replace the reaches of answers."""
+        by_home: dict[tuple[Metric, int], dict[Key, Reach]] = {}
+        for key, reach in reaches.items():
+            self.drop(key)
+            if reach.question:
+                home = (reach.metric, len(as_vector(reach.question)))
+                by_home.setdefault(home, {})[key] = reach
+                self._home[key] = home
+            else:
+                self._any.add(key)
+        for home, some in by_home.items():
+            if home not in self._blocks:
+                self._blocks[home] = _Block(Space(*home))
+            self._blocks[home].add(some)
 
     def drop(self, key: Key) -> None:
         """Forget an answer, if it is there."""
@@ -100,9 +115,11 @@ class Reaches(Generic[Key]):
     def touched(self, done: Written) -> Touched[Key]:
         """Return the answers that a write reaches, with what came and went within reach of each.
 
-        A chunk that was replaced by its like comes and goes at once, in this order.
+        A chunk that was replaced by its like goes and comes at once, in this order. One that goes
+        unknown had been found by nobody who knows what was found, so it ends those that any write ends.
         """
-        found: Touched[Key] = {}
+        lost = self.everything() if done.unknown else self._any if done.unseen else ()
+        found: Touched[Key] = {key: [LOST] for key in lost}
         for chunks, added in ((done.removed, False), (done.added, True)):
             if chunks:
                 self._compare(chunks, added, found)
@@ -113,15 +130,15 @@ class Reaches(Generic[Key]):
         return [*self._any, *self._home]
 
     def _compare(self, chunks: Sequence[Chunk], added: bool, found: Touched[Key]) -> None:
+        anywhere = [Difference(chunk.digest, imprint(chunk.vector), added) for chunk in chunks]
         for key in self._any:
-            differences = [Difference(chunk.digest, None, added) for chunk in chunks]
-            found.setdefault(key, []).extend(differences)
-        for (metric, dimension), block in self._blocks.items():
+            found.setdefault(key, []).extend(anywhere)
+        for (_, dimension), block in self._blocks.items():
             size = dimension * 4
             usable = [chunk for chunk in chunks if len(chunk.vector) == size]
             if usable and block.keys:
-                rows = np.stack([as_vector(chunk.vector) for chunk in usable])
-                for at, keys in block.reached(Space(metric, dimension).chunks(rows)):
+                vectors = np.stack([as_vector(chunk.vector) for chunk in usable])
+                for at, keys in block.reached(vectors):
                     for key, score in keys.items():
                         one = Difference(usable[at].digest, score, added)
                         found.setdefault(key, []).append(one)

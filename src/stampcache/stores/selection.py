@@ -12,6 +12,9 @@ FORGOTTEN = "the change log no longer reaches back to the lookup"
 """Why a fill is refused whose lookup is older than every change that is remembered."""
 
 
+BEING_WRITTEN = "documents of corpus {!r} are being written"
+"""Why a fill is refused: nobody knows whether it was made from what is there afterwards."""
+
 Logged: TypeAlias = Selector | Trace
 """What a change log tells: what somebody said has changed, or what was written to a watched corpus."""
 

@@ -7,16 +7,15 @@ meanwhile: no lock is held while much is computed. A process that only serves lo
 import sqlite3
 import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import TypeAlias
 
 import msgspec
-from msgspec import Struct
 
-from stampcache import reaching
+from stampcache import differing
 from stampcache.corpora import (
     Change,
     Chunk,
     Committed,
-    Difference,
     Intent,
     Reach,
     Standing,
@@ -25,15 +24,20 @@ from stampcache.corpora import (
 )
 from stampcache.errors import CodecError
 from stampcache.model import Entry
-from stampcache.reaching import LOST
 from stampcache.stores import codec, sqlite_text
+from stampcache.stores import sqlite_reached as reached
 from stampcache.stores import sqlite_writes as writes
 from stampcache.stores.reaches import Reaches, Touched
 from stampcache.stores.sqlite_file import SqliteFile, store_error, translated
 
+_LOADED_AT_ONCE = 500
+_ALL = -1
+
+_Stored: TypeAlias = tuple[int, bytes, int]
+"""The row of an answer, its reach as bytes, and the sequence of its storing."""
+
 _REACH = msgspec.msgpack.Decoder(Reach)
 _INTENT = msgspec.msgpack.Decoder(Intent)
-_DIFFERENCES = msgspec.msgpack.Decoder(tuple[Difference, ...])
 
 
 class _Loaded:
@@ -43,16 +47,13 @@ class _Loaded:
         self.reaches: Reaches[int] = Reaches()
         self.sequence = 0
 
-
-class _Row(Struct, frozen=True):
-    """An answer with a reach: its row and address, its mark, and how it differs."""
-
-    row: int
-    partition: str
-    key: str
-    invalidated: str
-    reach: Reach
-    differences: tuple[Difference, ...]
+    def take(self, rows: Sequence[_Stored]) -> Mapping[int, Reach]:
+        """Take up reaches; return them, too."""
+        new = {row: _REACH.decode(body) for row, body, _ in rows}
+        self.reaches.update(new)
+        if rows:
+            self.sequence = rows[-1][2]
+        return new
 
 
 class SqliteCorpora:
@@ -108,7 +109,10 @@ class SqliteCorpora:
 
     def declare(self, corpus: str, *, now: float, silence_s: float | None) -> Standing:
         """See `Corpora.declare`."""
-        self._write(sqlite_text.DECLARE, (corpus, now, silence_s))
+        self._same_process()
+        with self._file.transaction() as writer:
+            _know(writer, corpus, now)
+            writer.execute(sqlite_text.DECLARE, (now, silence_s, corpus))
         standing = self.standing(corpus)
         assert standing is not None
         return standing
@@ -131,7 +135,7 @@ class SqliteCorpora:
         """See `Corpora.begin`."""
         self._same_process()
         with self._file.transaction() as writer:
-            writer.execute(sqlite_text.KNOW, (corpus, intent.at))
+            _know(writer, corpus, intent.at)
             body = msgspec.msgpack.encode(intent)
             writer.execute(sqlite_text.INTEND, (intent.id, corpus, body))
 
@@ -139,25 +143,25 @@ class SqliteCorpora:
         """See `Corpora.commit`."""
         self._same_process()
         with self._scoring:
-            expected = reaching.written(self._named(corpus, change), change)
             loaded = self._loaded.setdefault(corpus, _Loaded())
             touched: Touched[int] = {}
+            with self._file.reading, translated(), self._file.snapshot() as reader:
+                expected = _written(reader, corpus, change)
             if expected:
-                with self._file.reading, translated(), self._file.snapshot() as reader:
-                    _follow(reader, corpus, loaded)
+                self._catch_up(corpus, loaded)
                 touched = loaded.reaches.touched(expected)
             with self._file.transaction() as writer:
-                writer.execute(sqlite_text.KNOW, (corpus, now))
-                done = reaching.written(_chunks(writer, corpus, _ids(change)), change)
+                _know(writer, corpus, now)
+                change = _contested(writer, corpus, intent, change)
+                done = _written(writer, corpus, change)
                 committed = Committed()
                 if done:
-                    late = _follow(writer, corpus, loaded)
+                    late = loaded.take(_stored_since(writer, corpus, loaded, _ALL))
                     if done != expected:
                         touched = loaded.reaches.touched(done)
                     else:
-                        touched |= late.touched(done)
+                        touched |= Reaches(late).touched(done)
                     committed = self._take_over(writer, corpus, done, touched)
-                writer.execute(sqlite_text.RESOLVE, (intent,))
                 writer.execute(sqlite_text.HEARD, (now, corpus))
                 if change.emptied or change.unknown:
                     writer.execute(sqlite_text.COMPLETE, (not change.unknown, corpus))
@@ -170,6 +174,18 @@ class SqliteCorpora:
         self._same_process()
         with self._file.reading, translated():
             return _chunks(self._file.reader, corpus, ids)
+
+    def alike(self, corpus: str, ids: Sequence[str]) -> Mapping[str, Chunk]:
+        """See `Corpora.alike`."""
+        self._same_process()
+        with self._file.reading, translated(), self._file.snapshot() as reader:
+            known = _chunks(reader, corpus, ids)
+            for one in [chunk for chunk in known.values() if chunk.vector]:
+                values = (corpus, one.vector, one.digest)
+                row = reader.execute(sqlite_text.OTHER_OF_VECTOR, values).fetchone()
+                if row is not None:
+                    known[row[0]] = writes.chunk_of(row)
+        return known
 
     def sample(self, corpus: str, settings: str, count: int, *, after: str) -> Sequence[Entry]:
         """See `Corpora.sample`."""
@@ -195,9 +211,6 @@ class SqliteCorpora:
         with self._file.transaction() as writer:
             writer.execute(statement, values)
 
-    def _named(self, corpus: str, change: Change) -> Mapping[str, Chunk]:
-        return self.chunks(corpus, _ids(change))
-
     def _standing(self, corpus: str) -> Standing | None:
         version: int = self._file.versions.execute("PRAGMA data_version").fetchone()[0]
         if version != self._version:
@@ -210,11 +223,20 @@ class SqliteCorpora:
                 self._standings[corpus] = known
         return known
 
+    def _catch_up(self, corpus: str, loaded: _Loaded) -> None:
+        """Load the reaches that were stored since, a few at a time: hits wait for the lock, too."""
+        while True:
+            with self._file.reading, translated():
+                rows = _stored_since(self._file.reader, corpus, loaded)
+            loaded.take(rows)
+            if len(rows) < _LOADED_AT_ONCE:
+                return
+
     def _take_over(
         self, writer: sqlite3.Connection, corpus: str, done: Written, touched: Touched[int]
     ) -> Committed:
-        trace = reaching.trace_of(corpus, done)
-        _mark_beside(writer, trace)
+        trace = differing.trace_of(corpus, done)
+        reached.mark_beside(writer, trace)
         sequence = writes.log_change(writer, trace)
         gone = [(corpus, chunk.id) for chunk in done.removed]
         writer.executemany(sqlite_text.DROP_CHUNK, gone)
@@ -223,22 +245,44 @@ class SqliteCorpora:
             [(corpus, one.id, one.source, one.digest, one.vector, sequence) for one in done.added],
         )
         reaches = self._loaded[corpus].reaches
-        for row in reaches.everything() if done.unknown else _citing(writer, corpus, done.unseen):
-            touched.setdefault(row, []).append(LOST)
-        counts = [0, 0]
-        for row, new in sorted(touched.items()):
-            found = _reached(writer, row)
-            if found is None:
+        found = list[reached.Row]()
+        for row in touched:
+            one = reached.read(writer, row)
+            if one is None:
                 reaches.drop(row)  # it was deleted since it was loaded
             else:
-                counts[0] += (moved := _shift(writer, found, new, str(trace))) > 0
-                counts[1] += moved < 0
+                found.append(one)
+        committed = reached.shift(writer, found, touched, str(trace))
         self._trim(writer, sequence)
-        return Committed(*counts)
+        return committed
+
+
+def _know(writer: sqlite3.Connection, corpus: str, now: float) -> None:
+    """Watch a corpus from now on, if nobody does: whatever was written before was not seen."""
+    if writer.execute(sqlite_text.KNOW, (corpus, now)).rowcount:
+        writes.log_change(writer, Trace(corpus=corpus, unknown=True))
+
+
+def _contested(writer: sqlite3.Connection, corpus: str, intent: str, change: Change) -> Change:
+    """Resolve an intent, and tell those of others; return what of the change is known for certain."""
+    rows = writer.execute(sqlite_text.INTENTS, (corpus,)).fetchall()
+    intents = {one.id: one for one in (_INTENT.decode(body) for (body,) in rows)}
+    change = differing.contested(change, intents.pop(intent, None))
+    writer.execute(sqlite_text.RESOLVE, (intent,))
+    for one in intents.values():
+        body = msgspec.msgpack.encode(differing.contesting(one, change))
+        writer.execute(sqlite_text.INTEND, (one.id, corpus, body))
+    return change
+
+
+def _written(reader: sqlite3.Connection, corpus: str, change: Change) -> Written:
+    row = reader.execute(sqlite_text.IS_COMPLETE, (corpus,)).fetchone()
+    known = _chunks(reader, corpus, _ids(change))
+    return differing.written(known, change, complete=row is not None and bool(row[0]))
 
 
 def _ids(change: Change) -> Sequence[str] | None:
-    return None if change.emptied else reaching.named(change)
+    return None if change.emptied else differing.named(change)
 
 
 def _read_standing(reader: sqlite3.Connection, corpus: str) -> Standing | None:
@@ -270,67 +314,12 @@ def _chunks(reader: sqlite3.Connection, corpus: str, ids: Sequence[str] | None) 
     return {row[0]: writes.chunk_of(row) for row in rows}
 
 
-def _follow(reader: sqlite3.Connection, corpus: str, loaded: _Loaded) -> Reaches[int]:
-    """Take up the reaches that were stored since; return those alone, too."""
-    new: Reaches[int] = Reaches()
-    (latest,) = reader.execute(sqlite_text.LAST_SEQUENCE).fetchone()
-    for row, body in reader.execute(sqlite_text.REACHES_SINCE, (corpus, loaded.sequence)):
-        reach = _REACH.decode(body)
-        loaded.reaches.set(row, reach)
-        new.set(row, reach)
-    loaded.sequence = int(latest)
-    return new
-
-
-def _mark_beside(writer: sqlite3.Connection, trace: Trace) -> None:
-    """Mark what a write concerns of the entries that have no reach, by what they cite."""
-    for selector in trace.selectors:
-        for suspended in (True, False):
-            where = sqlite_text.selecting(selector, suspended=suspended, beside=trace.corpus)
-            if where is None:
-                continue
-            rows = writer.execute(where.statement, where.values).fetchall()
-            if suspended:
-                writes.end(writer, rows)
-            else:
-                writes.mark(writer, rows, str(trace))
-
-
-def _citing(writer: sqlite3.Connection, corpus: str, unseen: Sequence[str]) -> set[int]:
-    """Return the answers made from removed chunks of which nothing was known."""
-    found: set[int] = set()
-    for chunk in unseen:
-        found.update(row for (row,) in writer.execute(sqlite_text.CITING_CHUNK, (corpus, chunk)))
-    return found
-
-
-def _shift(writer: sqlite3.Connection, found: _Row, new: Sequence[Difference], change: str) -> int:
-    """Mark or restore an answer; return 1 where it went stale by this, -1 where it holds again."""
-    if found.invalidated and not found.differences:
-        return 0  # for another reason, which no write undoes
-    after = reaching.settled(found.reach, found.differences, new)
-    raw = msgspec.msgpack.encode(after) if after else None
-    writer.execute(sqlite_text.DIFFER, (raw, found.row))
-    if bool(after) == bool(found.differences):
-        return 0
-    sequence = writes.log(writer, (found.partition, found.key))
-    writer.execute(sqlite_text.SUSPEND, (change if after else "", sequence, found.row))
-    return 1 if after else -1
-
-
-def _reached(writer: sqlite3.Connection, row: int) -> _Row | None:
-    found = writer.execute(sqlite_text.REACHED, (row,)).fetchone()
-    if found is None:
-        return None
-    partition, key, invalidated, body, differences = found
-    return _Row(
-        row=row,
-        partition=partition,
-        key=key,
-        invalidated=invalidated,
-        reach=_REACH.decode(body),
-        differences=() if differences is None else _DIFFERENCES.decode(differences),
-    )
+def _stored_since(
+    reader: sqlite3.Connection, corpus: str, loaded: _Loaded, at_most: int = _LOADED_AT_ONCE
+) -> list[_Stored]:
+    """Return reaches that were stored after those that are loaded."""
+    values = (corpus, loaded.sequence, at_most)
+    return reader.execute(sqlite_text.REACHES_SINCE, values).fetchall()
 
 
 def _decoded(rows: Iterable[tuple[bytes, str, float | None]]) -> list[Entry]:

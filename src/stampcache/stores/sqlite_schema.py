@@ -131,6 +131,7 @@ _CORPORA = """
         UNIQUE (corpus, chunk)
     );
     CREATE INDEX stampcache_chunks_sequence ON stampcache_chunks (corpus, sequence);
+    CREATE INDEX stampcache_chunks_vector ON stampcache_chunks (corpus, substr(vector, 1, 16));
     CREATE TRIGGER stampcache_chunk_added AFTER INSERT ON stampcache_chunks
         BEGIN UPDATE stampcache_corpora SET chunks = chunks + 1 WHERE corpus = new.corpus; END;
     CREATE TRIGGER stampcache_chunk_gone AFTER DELETE ON stampcache_chunks

@@ -48,6 +48,7 @@ INVALIDATE = (
 )
 END = "UPDATE stampcache_entries SET vector = NULL WHERE id = ?"
 SUSPEND = "UPDATE stampcache_entries SET invalidated = ?, changed = ? WHERE id = ?"
+RESTORE = "UPDATE stampcache_entries SET invalidated = '', changed = ?, used = ? WHERE id = ?"
 RENEW = "UPDATE stampcache_entries SET expires_at = ?, changed = ? WHERE id = ?"
 COUNT_ENTRIES = "SELECT value FROM stampcache_counts WHERE name = 'entries'"
 LATEST_USE = "SELECT coalesce(max(used), 0) FROM stampcache_entries"
@@ -68,11 +69,7 @@ CHANGES_SINCE = (
 RAISE_FLOOR = "UPDATE stampcache_counts SET value = ? WHERE name = 'log_floor'"
 TRIM_LOG = "DELETE FROM stampcache_log WHERE sequence <= ?"
 
-DECLARE = (
-    "INSERT INTO stampcache_corpora (corpus, heard_at, silence_s) VALUES (?, ?, ?)"
-    " ON CONFLICT (corpus) DO UPDATE SET heard_at = excluded.heard_at,"
-    " silence_s = excluded.silence_s"
-)
+DECLARE = "UPDATE stampcache_corpora SET heard_at = ?, silence_s = ? WHERE corpus = ?"
 KNOW = "INSERT OR IGNORE INTO stampcache_corpora (corpus, heard_at) VALUES (?, ?)"
 STANDING = (
     "SELECT problem, heard_at, silence_s, chunks, complete, swept_at, checked, drifted"
@@ -86,11 +83,17 @@ SWEPT = (
     "UPDATE stampcache_corpora SET heard_at = ?1, swept_at = ?1, checked = ?2, drifted = ?3"
     " WHERE corpus = ?4"
 )
+IS_COMPLETE = "SELECT complete FROM stampcache_corpora WHERE corpus = ?"
+IS_WRITTEN = "SELECT 1 FROM stampcache_intents WHERE corpus = ? LIMIT 1"
 INTENTS = "SELECT body FROM stampcache_intents WHERE corpus = ? ORDER BY id"
 INTEND = "INSERT OR REPLACE INTO stampcache_intents (id, corpus, body) VALUES (?, ?, ?)"
 RESOLVE = "DELETE FROM stampcache_intents WHERE id = ?"
 CHUNK = "SELECT chunk, source, digest, vector FROM stampcache_chunks WHERE corpus = ? AND chunk = ?"
 CHUNKS = "SELECT chunk, source, digest, vector FROM stampcache_chunks WHERE corpus = ?"
+OTHER_OF_VECTOR = (
+    "SELECT chunk, source, digest, vector FROM stampcache_chunks WHERE corpus = ?1"
+    " AND substr(vector, 1, 16) = substr(?2, 1, 16) AND vector = ?2 AND digest <> ?3 LIMIT 1"
+)
 CHUNKS_SINCE = CHUNKS + " AND sequence > ?"
 ADD_CHUNK = (
     "INSERT INTO stampcache_chunks (corpus, chunk, source, digest, vector, sequence)"
@@ -101,7 +104,10 @@ ADD_REACH = (
     "INSERT INTO stampcache_reaches (entry, corpus, settings, body, changed) VALUES (?, ?, ?, ?, ?)"
 )
 DROP_REACH = "DELETE FROM stampcache_reaches WHERE entry = ?"
-REACHES_SINCE = "SELECT entry, body FROM stampcache_reaches WHERE corpus = ? AND changed > ?"
+REACHES_SINCE = (
+    "SELECT entry, body, changed FROM stampcache_reaches WHERE corpus = ? AND changed > ?"
+    " ORDER BY changed LIMIT ?"
+)
 REACH = (
     "SELECT body FROM stampcache_reaches WHERE entry ="
     " (SELECT id FROM stampcache_entries WHERE entry_id = ?)"
@@ -111,10 +117,6 @@ REACHED = (
     " JOIN stampcache_entries AS entries ON entries.id = entry WHERE entry = ?"
 )
 DIFFER = "UPDATE stampcache_reaches SET differences = ? WHERE entry = ?"
-CITING_CHUNK = (
-    "SELECT entry FROM stampcache_reaches WHERE corpus = ?1 AND entry IN"
-    " (SELECT entry FROM stampcache_dependencies WHERE corpus IN (?1, '') AND chunk IN (?2, ''))"
-)
 SAMPLE = (
     "SELECT entries.body, invalidated, expires_at FROM stampcache_entries AS entries"
     " JOIN stampcache_reaches AS reaches ON entries.id = entry"
@@ -158,8 +160,11 @@ STATS = (
 
 
 _HOLDING = "invalidated = ''"
-_SUSPENDED = "id IN (SELECT entry FROM stampcache_reaches WHERE differences IS NOT NULL)"
-_BESIDE = "id NOT IN (SELECT entry FROM stampcache_reaches WHERE corpus = ?)"
+_SUSPENDED = (
+    "invalidated <> '' AND EXISTS"
+    " (SELECT 1 FROM stampcache_reaches WHERE entry = id AND differences IS NOT NULL)"
+)
+_BESIDE = "NOT EXISTS (SELECT 1 FROM stampcache_reaches WHERE entry = id AND corpus = ?)"
 
 
 class Query(Struct, frozen=True):

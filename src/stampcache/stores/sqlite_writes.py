@@ -5,7 +5,7 @@ sequence of that as the entry's ``changed``, so that they know which copy is the
 """
 
 import sqlite3
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 import msgspec
 import numpy as np
@@ -17,7 +17,7 @@ from stampcache.model import Entry, Selector, Vector, stamp_values
 from stampcache.reaching import is_reached
 from stampcache.stores import codec, sqlite_text
 from stampcache.stores.pending_uses import Pending, Place
-from stampcache.stores.selection import FORGOTTEN, Logged, refused
+from stampcache.stores.selection import BEING_WRITTEN, FORGOTTEN, Logged, refused
 
 Row = tuple[int, str, str]
 """Row id, partition and key of an entry."""
@@ -40,6 +40,8 @@ def fenced(writer: sqlite3.Connection, entry: Entry, fence: int, reach: Reach | 
     change = refused((_logged(row[0]) for row in rows), entry, reach)
     if change is not None:
         return str(change)
+    if reach is not None and writer.execute(sqlite_text.IS_WRITTEN, (reach.corpus,)).fetchone():
+        return BEING_WRITTEN.format(reach.corpus)
     if reach is not None and is_reached(reach, added_since(writer, reach.corpus, fence)):
         return str(Trace(corpus=reach.corpus))
     return ""
@@ -65,6 +67,13 @@ def log(writer: sqlite3.Connection, place: Place) -> int:
     sequence = writer.execute(sqlite_text.LOG, place).lastrowid
     assert sequence is not None
     return sequence
+
+
+def log_all(writer: sqlite3.Connection, places: Sequence[Place]) -> int:
+    """Tell the same of many entries; return the sequence of the first, which the others' follow."""
+    (last,) = writer.execute(sqlite_text.LAST_SEQUENCE).fetchone()
+    writer.executemany(sqlite_text.LOG, places)
+    return int(last) + 1
 
 
 def log_change(writer: sqlite3.Connection, change: Logged) -> int:

@@ -3,7 +3,7 @@
 import logging
 from collections.abc import Awaitable, Callable, Collection, Mapping
 from pathlib import Path
-from typing import Annotated, Any, NotRequired, TypeAlias, TypeVar, cast
+from typing import Annotated, Any, Literal, NotRequired, TypeAlias, TypeVar, cast
 
 from langchain.agents.middleware import (
     AgentMiddleware,
@@ -38,16 +38,19 @@ from stampcache import (
     Stamps,
 )
 from stampcache.adapters import (
+    FROM_CACHE,
     Ask,
     Flow,
     Found,
     Front,
     Kept,
+    Reading,
     Step,
     Validity,
     asked,
     checked,
     fields,
+    hear,
 )
 
 Handler: TypeAlias = Callable[[ModelRequest[Any]], ModelResponse[Any]]
@@ -88,6 +91,7 @@ class StampCacheMiddleware(AgentMiddleware[AgentState[Any], Any, Any]):
         *,
         cacheable_tools: Collection[str] = (),
         corpus: str = "",
+        grounding: Literal["version", "watch"] = "version",
         stamps: Stamps | None = None,
         manifest: Manifest | str | Path | None = None,
         kind: str = "",
@@ -105,8 +109,11 @@ class StampCacheMiddleware(AgentMiddleware[AgentState[Any], Any, Any]):
                 if its run called no other tool.
             corpus: what those tools read. ``cache.invalidate(corpus=...)``, or any document in it,
                 makes all answers stale. Without a name, every announced change does.
-            stamps: versions that cannot be seen from here. With a ``corpus`` that of its index must
-                be known, by this, a ``manifest`` or ``version``.
+            grounding: ``"version"`` as above. ``"watch"``: all that those tools read are indexes of
+                ``corpus`` that are watched (see `langchain_stampcache.watch`); then any write to them
+                makes all answers stale, and nobody need announce it.
+            stamps: versions that cannot be seen from here. With a ``corpus`` that is not watched, that
+                of its index must be known, by this, a ``manifest`` or ``version``.
             manifest: of the index, or the path of the file that ingestion wrote.
             kind: of data, which says how long answers live.
             ttl_s: seconds that an answer lives at most; default: as the cache says.
@@ -125,8 +132,15 @@ class StampCacheMiddleware(AgentMiddleware[AgentState[Any], Any, Any]):
             raise ConfigError(f"cache= takes an open cache, not {cache!r}; see open_cache(...).")
         self._cacheable = _names("cacheable_tools", cacheable_tools) or frozenset()
         has_index = bool(corpus or manifest)
+        if grounding not in ("version", "watch"):
+            raise ConfigError(f'grounding= is {grounding!r}; an agent takes "version" or "watch".')
+        if grounding == "watch" and not has_index:
+            raise ConfigError(
+                'grounding="watch" needs the name of what the tools read: give corpus=, as watch(...)'
+                " was given it."
+            )
         given = Validity(
-            grounding="version" if has_index else "none",
+            grounding=grounding if has_index else "none",
             version_of="corpus",
             corpus=corpus,
             kind=kind,
@@ -135,6 +149,7 @@ class StampCacheMiddleware(AgentMiddleware[AgentState[Any], Any, Any]):
         )
         self._front = Front(cache.core, kind="langchain.agent")
         validity = checked(cache.core, given, manifest=manifest, has_index=has_index)
+        self._corpus = validity.corpus
         self._requests = AgentRequests(
             Declared(
                 validity=validity,
@@ -181,6 +196,8 @@ class StampCacheMiddleware(AgentMiddleware[AgentState[Any], Any, Any]):
         specs = specs_of(request.response_format)
         found = yield from self._front.look(ask, read=lambda kept, told: read(kept, told, specs))
         if isinstance(found, Found):
+            if self._corpus:
+                hear(Reading(corpus=self._corpus, problem=FROM_CACHE))
             return (yield from self._said_again(request, found.output))
         config = _config()
         begun = Begun(

@@ -185,6 +185,7 @@ class AgentRequests:
                 stamps=validity.stamps,
                 corpus=validity.corpus,
                 whole_corpus=bool(self._declared.cacheable_tools),
+                watched=validity.watched,
             ),
         )
 

@@ -17,6 +17,7 @@ from langchain_stampcache.chains.serving import ChainParts, Serving
 from langchain_stampcache.fingerprint import Fingerprint
 from langchain_stampcache.pieces import flowing
 from langchain_stampcache.retrieval.settings import WholeChain
+from langchain_stampcache.retrieval.watched import found_in, of_source
 from stampcache import ConfigError, Manifest
 from stampcache.adapters import CanonicalError, Core, Validity, checked
 
@@ -42,8 +43,11 @@ def in_parts(setup: Setup, retriever: Retriever | None, answer: AnyRunnable) -> 
     """
     core = setup.core
     has_index = retriever is not None
-    validity = checked(core, setup.validity, manifest=setup.manifest, has_index=has_index)
-    retrieving = Retrieving(retriever)
+    retrieving = Retrieving(
+        retriever, watched=setup.validity.watched, version=setup.validity.version
+    )
+    given = of_source(setup.validity, retrieving.source)
+    validity = checked(core, given, manifest=setup.manifest, has_index=has_index)
     requests = Requests(
         answer,
         retrieving,
@@ -80,9 +84,14 @@ def around(setup: Setup, chain: AnyRunnable, form: Form, retriever: Retriever | 
     core = setup.core
     fingerprint = WholeChain(version=setup.validity.version)
     has_index = _has_index(setup.validity, chain, fingerprint) or retriever is not None
+    retrieving = Retrieving(
+        retriever, watched=setup.validity.watched, version=setup.validity.version
+    )
     given = _of_this_index(setup) if has_index else setup.validity
+    if given.watched:
+        given = of_source(given, retrieving.source)
+        given = of_source(given, found_in(chain, where="chain"))
     validity = checked(core, given, manifest=setup.manifest, has_index=has_index)
-    retrieving = Retrieving(retriever)
     requests = Requests(
         chain,
         retrieving,
@@ -101,6 +110,7 @@ def around(setup: Setup, chain: AnyRunnable, form: Form, retriever: Retriever | 
         flow=flowing(chain),
         retrieves_first=False,
         condense=setup.condense,
+        forms=form.alone(),
     )
     return Serving(core, parts, kind=OPAQUE)
 
@@ -112,7 +122,8 @@ def _of_this_index(setup: Setup) -> Validity:
     restart: no other index is ever taken for it.
     """
     given, here = setup.validity, setup.core.intake.stamps
-    if given.rechecked or given.stamps.index or given.version or here.index or setup.manifest:
+    known = given.stamps.index or given.version or here.index or setup.manifest
+    if given.rechecked or given.watched or known:  # of a watched corpus there is but one index
         return given
     own = f"of one object: {secrets.token_hex(8)}"
     return replace(given, stamps=replace(given.stamps, index=own))

@@ -17,7 +17,7 @@ from langchain_stampcache.chains.serving import Serving
 from langchain_stampcache.chains.streaming import ChainStreaming, awithin, within
 from langchain_stampcache.chains.turn import Turn
 from stampcache import AsyncCache, Cache, Manifest, Stamps
-from stampcache.adapters import Explanation, Grounding, Validity, VersionOf
+from stampcache.adapters import Explanation, Grounding, Sweep, Validity, VersionOf
 
 Given = TypeVar("Given")
 Result = TypeVar("Result")
@@ -68,11 +68,15 @@ class CachedChain(Runnable[Given, Result]):
             grounding: ``"recheck"`` retrieves for each question and serves an answer only while it
                 retrieves the chunks that the answer was made from. ``"version"`` retrieves on a
                 miss only; ``cache.invalidate(...)`` makes the answers stale that a change touches.
+                ``"watch"`` retrieves on a miss only, too; every index that the retriever reads from is
+                a watched one (see `langchain_stampcache.watch`), which tells what was written to it.
+                White space and metadata that does not last are no change there: do not prompt with it.
                 ``"none"`` retrieves on a miss only, for documents that do not change: time ends the
                 life of an answer.
             version_of: under ``"version"``, what is compared: ``"sources"`` are those that an
                 answer cites (a new document is not noticed), ``"corpus"`` is any write to it.
-            corpus: the name of the body of documents, for ``cache.invalidate(corpus=...)``.
+            corpus: the name of the body of documents, for ``cache.invalidate(corpus=...)``; under
+                ``"watch"`` it is that of the watched index.
             stamps: versions that cannot be seen from here. Under ``"version"`` and ``"none"`` that
                 of the index must be known.
             manifest: of the index, or the path of the file that ingestion wrote: gives ``corpus``
@@ -89,8 +93,8 @@ class CachedChain(Runnable[Given, Result]):
 
         Raises:
             ConfigError: a part cannot be identified and there is no ``version``; the version of the
-                index must be known and is not; versions contradict each other; another setting is
-                wrong.
+                index must be known and is not; versions contradict each other; a part of what is to be
+                watched is not; another setting is wrong.
         """
         given = Validity(
             grounding=grounding,
@@ -139,9 +143,12 @@ class CachedChain(Runnable[Given, Result]):
         Args:
             chain: a Runnable, a graph or a function.
             cache: an open cache.
-            grounding: ``"version"`` or ``"none"``; ``"recheck"`` with ``retriever=`` only.
+            grounding: ``"version"``, ``"watch"`` or ``"none"``; ``"recheck"`` with ``retriever=`` only.
+                Under ``"watch"`` the watched index must be all that the chain reads from. Any write to
+                it makes an answer stale of which it is not seen how it was searched for.
             version_of: see `CachedChain`.
-            corpus: see `CachedChain`.
+            corpus: see `CachedChain`; under ``"watch"`` that of the watched index, where the index is not
+                seen from here.
             stamps: see `CachedChain`. Where no version of the index is known, answers are found again
                 by this very object only, and not after a restart.
             manifest: see `CachedChain`.
@@ -281,6 +288,27 @@ class CachedChain(Runnable[Given, Result]):
                         yield chunk
 
         return self._atransform_stream_with_config(_one(input), chunks, config)
+
+    def sweep(self, *, sample: int = 50, tolerate: float = 0.0) -> Sweep:
+        """Retrieve again for a random sample of watched answers, and report which ones drifted.
+
+        Those are stale from then on. With more of them than ``tolerate`` nothing of the corpus is served
+        until it was resynced. It looks at answers to a question alone: no history, no other inputs,
+        nothing configured. Where it depends on who asks what is retrieved, call it in that scope.
+
+        Args:
+            sample: so many answers at most.
+            tolerate: the share that may have drifted, as in an approximate index.
+
+        Raises:
+            ConfigError: nothing is watched, a chain that is not looked into was given no ``retriever``,
+                or a number is out of range.
+        """
+        return self._serving.front.run(self._serving.sweep(sample=sample, tolerate=tolerate))
+
+    async def asweep(self, *, sample: int = 50, tolerate: float = 0.0) -> Sweep:
+        """See `sweep`; the event loop is never blocked by the cache."""
+        return await self._serving.front.arun(self._serving.sweep(sample=sample, tolerate=tolerate))
 
     def explain(self, input: Given, config: RunnableConfig | None = None) -> Explanation:  # noqa: A002 - as in invoke
         """Tell which check of the cache would decide about these inputs now, and why.

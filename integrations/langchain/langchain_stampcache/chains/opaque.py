@@ -66,6 +66,11 @@ class Form(Struct, frozen=True, kw_only=True):
             " name another key with question_key=."
         )
 
+    def alone(self) -> tuple[str, ...]:
+        """Return the forms in which a question may be asked with nothing beside it."""
+        names = (self.question_key,) if self.question_key else QUESTION_KEYS
+        return (_form(""), *map(_form, names))
+
 
 class OpaqueTurn(Turn):
     """Takes what its chain takes, and gives what its chain gives."""
@@ -89,7 +94,7 @@ class OpaqueTurn(Turn):
         return Asked(
             question=self.question,
             inputs=self.beside(self._key),
-            form=f"under {self._key}" if self._key else "text",
+            form=_form(self._key),
             caller=self.caller,
         )
 
@@ -207,6 +212,10 @@ def told(message: BaseMessage, report: CacheFields) -> BaseMessage:
     """Return a message that tells of the cache; the given one stays as it was."""
     said = {**message.response_metadata, "cache": copied_report(report)}
     return message.model_copy(update={"response_metadata": said})
+
+
+def _form(key: str) -> str:
+    return f"under {key}" if key else "text"
 
 
 def answer_in(value: object) -> object:

@@ -125,6 +125,7 @@ class Requests:
                 stamps=self._stamps(running, retriever),
                 corpus=self._validity.corpus,
                 whole_corpus=self._validity.whole_corpus,
+                watched=self._validity.watched,
             ),
         )
 

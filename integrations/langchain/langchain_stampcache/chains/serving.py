@@ -23,8 +23,9 @@ from langchain_stampcache.chains.retrieving import Retrieving
 from langchain_stampcache.chains.turn import Turn
 from langchain_stampcache.pieces import Flowing
 from langchain_stampcache.retrieval.evidence import evidence_of
-from stampcache import Evidence, Miss, Outcome, Reason, Request
+from stampcache import ConfigError, Evidence, Miss, Outcome, Reason, Request
 from stampcache.adapters import (
+    FROM_CACHE,
     Ask,
     CanonicalError,
     Core,
@@ -33,11 +34,16 @@ from stampcache.adapters import (
     Front,
     Kept,
     Made,
+    Reading,
     Recheck,
     Step,
+    Sweep,
     Validity,
     asked,
     fields,
+    hear,
+    listening,
+    sweep,
 )
 
 
@@ -45,7 +51,8 @@ class ChainParts(Struct, frozen=True, kw_only=True):
     """What a cached chain is made of.
 
     ``begin`` makes the turn of one call. With ``retrieves_first`` the documents are retrieved here
-    and given to ``runnable``; without, it retrieves for itself.
+    and given to ``runnable``; without, it retrieves for itself. ``forms`` are those in which a question
+    may be asked alone.
     """
 
     begin: Callable[[object, RunnableConfig, Caller], Turn]
@@ -56,6 +63,7 @@ class ChainParts(Struct, frozen=True, kw_only=True):
     flow: Flowing
     retrieves_first: bool
     condense: Runnable[Any, Any] | None = None
+    forms: tuple[str, ...] = ("",)
 
 
 class Serving:
@@ -67,6 +75,7 @@ class Serving:
 
     def serve(self, turn: Turn) -> Flow[Any]:
         """Answer one question."""
+        self.tell()
         yield from self.prepare(turn)
         ask = self.ask(turn)
         if isinstance(ask, Miss):
@@ -81,6 +90,11 @@ class Serving:
             )
         )
 
+    def tell(self) -> None:
+        """Tell whoever is answered from this chain that what it read may not have been searched for."""
+        if self.parts.retrieving.retrieves or self.parts.validity.corpus:
+            hear(Reading(corpus=self.parts.validity.corpus, problem=FROM_CACHE))
+
     def explain(self, turn: Turn) -> Flow[Explanation]:
         """Tell which check would decide about a question now; nothing is answered or counted."""
         yield from self.prepare(turn)
@@ -88,6 +102,41 @@ class Serving:
         if isinstance(ask, Miss):
             return Explanation(Request(question=turn.question), ask)
         return (yield from self.front.explain(ask, self.recheck(turn)))
+
+    def sweep(self, *, sample: int, tolerate: float) -> Flow[Sweep]:
+        """Retrieve again for a sample of answers to a question alone; see `adapters.sweep`.
+
+        Raises:
+            ConfigError: nothing is watched, there is no retriever, or a number is out of range.
+        """
+        parts = self.parts
+        corpus = parts.validity.swept
+        if not parts.retrieving.retrieves:
+            raise ConfigError(
+                "A sweep retrieves again, which a chain that is not looked into does for itself: give"
+                " retriever=, the one that it uses."
+            )
+
+        def evidence(question: str) -> Flow[Sequence[Evidence]]:
+            retrieving = parts.retrieving
+            documents = yield from Step(
+                sync=lambda: retrieving.retrieve(question, {}, {}),
+                aio=lambda: retrieving.aretrieve(question, {}, {}),
+            )
+            return self._evidence(documents)
+
+        found = Sweep(corpus=corpus, checked=0)
+        for form in parts.forms:
+            one = yield from sweep(
+                self.front,
+                corpus=corpus,
+                settings=parts.requests.settings({}, {}, form=form).digest,
+                retrieve=evidence,
+                sample=sample,
+                tolerate=tolerate,
+            )
+            found = _both(found, one)
+        return found
 
     # -- before the lookup -------------------------------------------------------------------------
 
@@ -108,7 +157,7 @@ class Serving:
         validity = self.parts.validity
         if validity.rechecked:
             try:
-                turn.evidence = evidence_of(turn.documents or (), corpus=validity.corpus)
+                turn.evidence = self._evidence(turn.documents or ())
             except CanonicalError as error:
                 return Miss(reason=Reason.EVIDENCE_UNKNOWN, detail=str(error))
             except Exception as error:  # noqa: BLE001 - counted; the chain answers without the cache
@@ -127,8 +176,7 @@ class Serving:
             return None
 
         def recheck(question: str) -> Flow[Sequence[Evidence]]:
-            documents = yield from self._retrieve(turn, question)
-            return evidence_of(documents, corpus=self.parts.validity.corpus)
+            return self._evidence((yield from self._retrieve(turn, question)))
 
         return recheck
 
@@ -151,25 +199,34 @@ class Serving:
         if not self._may_be_kept(turn):
             return None
         try:
-            return Kept(turn.stored(raw), turn.evidence)
+            return Kept(turn.stored(raw), turn.evidence, turn.heard)
         except CanonicalError:
             return None
 
     def _retrieve(self, turn: Turn, question: str) -> Step[list[Any]]:
         retrieving = self.parts.retrieving
-        return Step(
+        retrieve = Step(
             sync=lambda: retrieving.retrieve(question, turn.to_retrieve(), turn.config),
             aio=lambda: retrieving.aretrieve(question, turn.to_retrieve(), turn.config),
         )
+        return self._heard(turn, retrieve)
+
+    def _heard(self, turn: Turn, step: Step[Any]) -> Step[Any]:
+        """Return a step whose searches of the watched index are noted.
+
+        Those of the answer chain are noted, too: what it searches for itself, its answer depends on.
+        """
+        return listening(step, turn.heard) if self.parts.validity.watched else step
 
     def _make(self, turn: Turn) -> Flow[object]:
         yield from self.ready(turn)
         runnable = self.parts.runnable
         started = time.perf_counter()
-        raw = yield from Step(
+        run = Step(
             sync=lambda: runnable.invoke(turn.to_run(), turn.running()),
             aio=lambda: runnable.ainvoke(turn.to_run(), turn.running()),
         )
+        raw = yield from self._heard(turn, run)
         turn.latency_s = time.perf_counter() - started
         return raw
 
@@ -180,6 +237,7 @@ class Serving:
             output=turn.output(raw, fields(outcome)),
             answer=None if kept is None else kept.answer,
             evidence=turn.evidence,
+            readings=turn.heard,
         )
 
     def _note_evidence(self, turn: Turn, sources: Callable[[], Sequence[Document] | None]) -> None:
@@ -189,20 +247,52 @@ class Serving:
         try:
             found = sources()
             if found is not None:
-                turn.evidence = evidence_of(found, corpus=self.parts.validity.corpus)
+                turn.evidence = self._evidence(found)
         except CanonicalError:
             return  # metadata that is no JSON; `_may_be_kept` counts it
         except Exception as error:  # noqa: BLE001 - counted; the answer is given all the same
             self.front.failed("evidence", error)
 
+    def _evidence(self, documents: Sequence[Document]) -> tuple[Evidence, ...]:
+        parts = self.parts
+        return evidence_of(
+            documents, corpus=parts.validity.corpus, volatile=parts.retrieving.volatile
+        )
+
     def _may_be_kept(self, turn: Turn) -> bool:
         """Tell whether something would tell if the answer did not hold any more."""
         validity = self.parts.validity
+        if validity.watched:
+            return self._is_watched(turn)
         whole = validity.whole_corpus and bool(validity.corpus)
         if turn.evidence is not None or whole or not validity.needs_evidence:
             return True
         self.front.event("adapter.evidence_unknown")
         return False
+
+    def _is_watched(self, turn: Turn) -> bool:
+        """Tell whether the cache would be told of all writes to what an answer was made from."""
+        corpus = self.parts.validity.corpus
+        try:
+            watched = self.parts.retrieving.still_watched()
+        except ConfigError as error:  # a part was exchanged since
+            self.front.core.counters.note("adapter.unwatched", error)
+            return False
+        if watched and all(reading.corpus == corpus for reading in turn.heard):
+            return True
+        self.front.event("adapter.unwatched")
+        return False
+
+
+def _both(one: Sweep, other: Sweep) -> Sweep:
+    return Sweep(
+        corpus=one.corpus,
+        checked=one.checked + other.checked,
+        drifted=one.drifted + other.drifted,
+        skipped=one.skipped + other.skipped,
+        problem=one.problem or other.problem,
+        seconds=one.seconds + other.seconds,
+    )
 
 
 def _text(alone: object) -> str:

@@ -7,7 +7,13 @@ copies of its own.
 
 import time
 from collections.abc import AsyncGenerator, AsyncIterator, Generator, Iterator, Sequence
-from contextlib import aclosing, asynccontextmanager, closing
+from contextlib import (
+    AbstractContextManager,
+    aclosing,
+    asynccontextmanager,
+    closing,
+    nullcontext,
+)
 from typing import Any, TypeAlias, TypeVar
 
 from langchain_stampcache.caller import Caller
@@ -24,6 +30,7 @@ from stampcache.adapters import (
     Replay,
     Streaming,
     fields,
+    readings,
 )
 
 Head: TypeAlias = Documents | None
@@ -40,6 +47,7 @@ class ChainStreaming:
     def stream(self, turn: Turn) -> Generator[Any, None, None]:
         """Yield the chunks of one answer."""
         serving = self._serving
+        serving.tell()
         serving.front.run(serving.prepare(turn))
         ask = serving.ask(turn)
         chunks = turn.chunks(serving.parts.flow)
@@ -59,6 +67,7 @@ class ChainStreaming:
     async def astream(self, turn: Turn) -> AsyncGenerator[Any, None]:
         """See `stream`."""
         serving = self._serving
+        serving.tell()
         await serving.front.arun(serving.prepare(turn))
         ask = serving.ask(turn)
         chunks = turn.chunks(serving.parts.flow)
@@ -125,13 +134,16 @@ class ChainStreaming:
         runnable = self._serving.parts.runnable
         since = time.perf_counter()
         if self._serving.parts.flow is Flowing.NOT:
-            yield turn.shared(runnable.invoke(turn.to_run(), turn.running()))
+            with self._hearing(turn):
+                whole = runnable.invoke(turn.to_run(), turn.running())
             turn.latency_s += time.perf_counter() - since
+            yield turn.shared(whole)
             return
-        for item in runnable.stream(turn.to_run(), turn.running()):
-            turn.latency_s += time.perf_counter() - since
-            yield turn.shared(item)
-            since = time.perf_counter()
+        with closing(self._each(turn, runnable.stream(turn.to_run(), turn.running()))) as items:
+            for item in items:
+                turn.latency_s += time.perf_counter() - since
+                yield turn.shared(item)
+                since = time.perf_counter()
         turn.latency_s += time.perf_counter() - since
 
     async def _aitems(self, turn: Turn) -> AsyncIterator[object]:
@@ -139,15 +151,49 @@ class ChainStreaming:
         runnable = self._serving.parts.runnable
         since = time.perf_counter()
         if self._serving.parts.flow is Flowing.NOT:
-            yield turn.shared(await runnable.ainvoke(turn.to_run(), turn.running()))
+            with self._hearing(turn):
+                whole = await runnable.ainvoke(turn.to_run(), turn.running())
             turn.latency_s += time.perf_counter() - since
+            yield turn.shared(whole)
             return
-        async with _aclosed(runnable.astream(turn.to_run(), turn.running())) as items:
+        source = runnable.astream(turn.to_run(), turn.running())
+        async with aclosing(self._aeach(turn, source)) as items:
             async for item in items:
                 turn.latency_s += time.perf_counter() - since
                 yield turn.shared(item)
                 since = time.perf_counter()
         turn.latency_s += time.perf_counter() - since
+
+    def _hearing(self, turn: Turn) -> AbstractContextManager[object]:
+        """Note the searches of the watched index that are made inside."""
+        watched = self._serving.parts.validity.watched
+        return readings(turn.heard) if watched else nullcontext()
+
+    def _each(self, turn: Turn, chunks: Iterator[Chunk]) -> Generator[Chunk, None, None]:
+        """Yield chunks; searches are noted while one is made, and not where it is read."""
+        try:
+            while True:
+                with self._hearing(turn):
+                    try:
+                        chunk = next(chunks)
+                    except StopIteration:
+                        return
+                yield chunk
+        finally:
+            close = getattr(chunks, "close", None)
+            if close is not None:
+                close()
+
+    async def _aeach(self, turn: Turn, chunks: AsyncIterator[Chunk]) -> AsyncGenerator[Chunk, None]:
+        """See `_each`."""
+        async with _aclosed(chunks):
+            while True:
+                with self._hearing(turn):
+                    try:
+                        chunk = await anext(chunks)
+                    except StopAsyncIteration:
+                        return
+                yield chunk
 
 
 def within(caller: Caller, chunks: Generator[Chunk, None, None]) -> Iterator[Chunk]:
@@ -177,7 +223,7 @@ async def awithin(
 
 
 @asynccontextmanager
-async def _aclosed(items: AsyncIterator[object]) -> AsyncIterator[AsyncIterator[object]]:
+async def _aclosed(items: AsyncIterator[Any]) -> AsyncIterator[AsyncIterator[Any]]:
     """Close a source that can be closed, also where its reader leaves before its end."""
     try:
         yield items

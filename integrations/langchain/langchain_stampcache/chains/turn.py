@@ -17,13 +17,13 @@ from langchain_stampcache.pieces import Flowing
 from langchain_stampcache.reports import reset
 from langchain_stampcache.usage import Meter
 from stampcache import Answer, Evidence
-from stampcache.adapters import CacheFields, Opened
+from stampcache.adapters import CacheFields, Opened, Reading
 
 Documents = list[Document]
 
 
 class Turn(ABC):
-    """Inputs and config of one call; its documents once retrieved.
+    """Inputs and config of one call; its documents once retrieved, and how they were searched for.
 
     ``condensed`` is the question that stands alone, once it was asked for: then the question is
     answered as if nothing had been said before.
@@ -38,6 +38,7 @@ class Turn(ABC):
         self.condensed: str | None = None
         self.documents: Documents | None = None
         self.evidence: tuple[Evidence, ...] | None = None
+        self.heard: list[Reading] = []
 
     @property
     @abstractmethod

@@ -4,7 +4,7 @@ import math
 import secrets
 from collections import deque
 from collections.abc import Mapping, Sequence
-from typing import Any, TypeVar
+from typing import Any, Literal, TypeVar
 
 from langchain_core.messages import AIMessage
 from langchain_core.runnables import RunnableConfig, ensure_config
@@ -33,14 +33,17 @@ from stampcache import (
     canonical,
 )
 from stampcache.adapters import (
+    FROM_CACHE,
     CacheFields,
     CanonicalError,
     Flow,
     Found,
     Front,
     Kept,
+    Reading,
     asked,
     controls_in,
+    hear,
     kind_in,
     scope_in,
 )
@@ -68,6 +71,7 @@ class StampNodeCache(BaseCache[Any]):
         *,
         version: str | None = None,
         corpus: str = "",
+        grounding: Literal["version", "watch"] = "version",
         kind: str = "",
         stamps: Stamps | None = None,
     ) -> None:
@@ -80,15 +84,27 @@ class StampNodeCache(BaseCache[Any]):
                 method, a subgraph) is found again by that node and this very object only.
             corpus: the documents that nodes read: ``cache.invalidate(corpus=...)``, or any document in
                 it, makes their results stale.
+            grounding: ``"version"`` as above. ``"watch"``: all that nodes read are indexes of
+                ``corpus`` that are watched (see `langchain_stampcache.watch`); then any write to them
+                makes the results stale, and nobody need announce it.
             kind: of data, which says how long results live.
             stamps: versions of what the nodes run with.
 
         Raises:
-            ConfigError: ``cache`` is none, or the kind of data is not known.
+            ConfigError: ``cache`` is none, the kind of data is not known, or a corpus without a name is
+                to be watched.
         """
         super().__init__()
         if not isinstance(cache, Cache | AsyncCache):
             raise ConfigError(f"cache= takes an open cache, not {cache!r}; see open_cache(...).")
+        if grounding not in ("version", "watch"):
+            raise ConfigError(f'grounding= is {grounding!r}; nodes take "version" or "watch".')
+        self._watched = grounding == "watch"
+        if self._watched and not corpus:
+            raise ConfigError(
+                'grounding="watch" needs the name of what the nodes read: give corpus=, as watch(...)'
+                " was given it."
+            )
         self._cache = cache.sync if isinstance(cache, AsyncCache) else cache
         self._front = Front(cache.core, kind="langgraph.node")
         self._version = version
@@ -166,6 +182,8 @@ class StampNodeCache(BaseCache[Any]):
             return None
         found = yield from self._front.look(ask, read=_read)
         if isinstance(found, Found):
+            if self._corpus:
+                hear(Reading(corpus=self._corpus, problem=FROM_CACHE))
             return found.output
         self._calls.put(key, NodeCall(key[1], ask.request, found, told.ids if told else _NO_IDS))
         return None
@@ -193,6 +211,7 @@ class StampNodeCache(BaseCache[Any]):
             stamps=self._stamps,
             corpus=self._corpus,
             whole_corpus=bool(self._corpus),
+            watched=self._watched,
             seam=Seam.DOCUMENTS,  # whole values, of which only equal requests are given any
         )
 

@@ -134,6 +134,11 @@ class StampCache(BaseCache):
                 )
             self._cache = cache.sync if isinstance(cache, AsyncCache) else cache
         core = self._cache.core
+        if grounding == "watch":
+            raise ConfigError(
+                'A model is asked after its documents were retrieved: grounding="watch" would save'
+                ' nothing here. Take "recheck", or CachedChain(grounding="watch") around both.'
+            )
         validity = Validity(
             grounding=grounding, version_of=version_of, corpus=corpus, stamps=stamps or Stamps()
         )

@@ -8,17 +8,19 @@ holds is still not read: a changed document is announced.
 
 import dataclasses
 import functools
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from types import FunctionType, MethodType, NoneType
 from typing import Any
 
 from langchain_core.documents import Document
+from langchain_core.retrievers import BaseRetriever
 from langchain_core.runnables import Runnable, RunnableConfig
 from langchain_core.runnables.configurable import DynamicRunnable
 from langchain_core.vectorstores import VectorStore
 from pydantic import BaseModel
 
-from langchain_stampcache.retrieval.settings import SETTINGS, RetrieverSettings
+from langchain_stampcache.retrieval.settings import SETTINGS, RetrieverSettings, WholeChain
+from langchain_stampcache.retrieval.watched import watch_of
 from langchain_stampcache.schemas import name_of
 from stampcache.adapters import (
     CALLING,
@@ -76,7 +78,7 @@ class RetrieverFields:
         held = {"held": name_of(type(value))}
         match value:
             case VectorStore():
-                return _store(value)
+                return described_store(value)
             case Runnable():
                 return self._fields(value, place, depth + 1)
             case list() | tuple() if any(isinstance(one, Runnable) for one in value):
@@ -93,6 +95,25 @@ class RetrieverFields:
             case _ if _has_fields(value) and bare not in HOLDINGS:
                 return {**held, "fields": self._fields(value, place, depth + 1)}
         return held
+
+
+class WatchedRunnable(WholeChain):
+    """Reads what stands in the place of a retriever: what its functions do, with all that they see."""
+
+    def values_of(self, node: BaseModel) -> Mapping[str, object]:
+        """Return the fields of an object that say what it does; of a retriever its stores, too."""
+        stores = {
+            f"{name}, described": described_store(value)
+            for name, value in _parts_of(node)
+            if isinstance(node, BaseRetriever) and isinstance(value, VectorStore)
+        }
+        return {**super().values_of(node), **stores}
+
+    def function(self, item: object, resolve: Callable[[object], object]) -> object:
+        """Return what a function would do, or which watched store one sees."""
+        if watch_of(item) is not None:
+            return described_store(item)
+        return super().function(item, resolve)
 
 
 def _configured(item: Runnable[Any, Any], config: RunnableConfig | None) -> object:
@@ -155,8 +176,11 @@ def _plain(value: object, where: str) -> object:
         return {"held": name_of(type(value))}
 
 
-def _store(store: VectorStore) -> object:
+def described_store(store: object) -> object:
     """Return what tells a vector store from another one: its plain attributes, such as a collection."""
+    if watch_of(store) is not None:
+        inner: object = getattr(store, "inner", None)
+        return {"watched": described_store(inner)}
     named = {
         name: value
         for name, value in getattr(store, "__dict__", {}).items()

@@ -13,14 +13,15 @@ from langchain_core.callbacks import (
 from langchain_core.documents import Document
 from langchain_core.retrievers import BaseRetriever, LangSmithRetrieverParams
 from langchain_core.runnables import Runnable, RunnableConfig, RunnableLambda, ensure_config
-from langchain_core.runnables.config import patch_config
 from pydantic import Field, PrivateAttr
 
 from langchain_stampcache import payload
 from langchain_stampcache.config import configured
 from langchain_stampcache.reports import copied_report
+from langchain_stampcache.retrieval.calling import CONFIG_OPTION, Call
 from langchain_stampcache.retrieval.evidence import evidence_of
 from langchain_stampcache.retrieval.fields import RetrieverFields
+from langchain_stampcache.retrieval.watched import Source, of_source, source_of
 from stampcache import (
     Answer,
     AsyncCache,
@@ -40,10 +41,12 @@ from stampcache.adapters import (
     DocumentForm,
     Documents,
     Explanation,
+    Flow,
     Front,
     Grounding,
     Retrieved,
     Step,
+    Sweep,
     Validity,
     VersionOf,
     checked_retrieval,
@@ -55,9 +58,6 @@ from stampcache.adapters import (
 EVENT = "stampcache"
 """Name of the custom event that tells, inside of each run, what the cache did."""
 
-_CONFIG = (
-    "stampcache_config"  # the call option in which the config travels to where documents are made
-)
 _NO_OPTIONS: Mapping[str, Any] = MappingProxyType({})
 
 
@@ -86,6 +86,7 @@ class CachedRetriever(BaseRetriever):
     version: str | None = None
     _fields: RetrieverFields = PrivateAttr()
     _validity: Validity = PrivateAttr()
+    _source: Source | None = PrivateAttr(default=None)
     _front: Front = PrivateAttr()
     _documents: Documents[Document] = PrivateAttr()
 
@@ -112,12 +113,16 @@ class CachedRetriever(BaseRetriever):
             inner: a retriever, or another Runnable or a function that takes the query.
             cache: an open cache.
             grounding: ``"version"``: documents are served until ``cache.invalidate(...)`` names what
-                they depend on. ``"none"``: until their time is over, for documents that do not change.
+                they depend on. ``"watch"``: until a write to the watched index would change what is
+                found, but for white space and metadata that does not last. ``"none"``: until their
+                time is over, for documents that do not change.
             version_of: under ``"version"``, what they depend on: the whole ``"corpus"``, since a new
                 document may be among the best for a query; or the ``"sources"`` that were found,
                 where a new document may be noticed late.
-            corpus: the name of the body of documents, for ``cache.invalidate(corpus=...)``.
-            stamps: versions that cannot be seen from here; that of the index must be known.
+            corpus: the name of the body of documents, for ``cache.invalidate(corpus=...)``; under
+                ``"watch"`` it is that of the watched index.
+            stamps: versions that cannot be seen from here; that of the index must be known, unless it
+                is watched.
             manifest: of the index, or the path of the file that ingestion wrote.
             kind: of data, which says how long documents live (`stampcache.KINDS`).
             allow_stale: serve documents that no longer hold rather than retrieve, and say so.
@@ -128,7 +133,8 @@ class CachedRetriever(BaseRetriever):
 
         Raises:
             ConfigError: it is to be rechecked; a filter cannot be told from another one; the version of
-                the index must be known and is not; versions contradict each other.
+                the index must be known and is not; versions contradict each other; a part of what is to
+                be watched is not.
         """
         given = Validity(
             grounding=grounding,
@@ -139,7 +145,8 @@ class CachedRetriever(BaseRetriever):
             stamps=stamps or Stamps(),
             version=version,
         )
-        validity = checked_retrieval(cache.core, given, manifest=manifest)
+        source = source_of(inner, where="inner") if given.watched else None
+        validity = checked_retrieval(cache.core, of_source(given, source), manifest=manifest)
         runnable = inner if isinstance(inner, Runnable) else RunnableLambda(inner)
         super().__init__(  # type: ignore[call-arg]  # the fields of a pydantic model
             inner=runnable,
@@ -157,6 +164,7 @@ class CachedRetriever(BaseRetriever):
             metadata=getattr(inner, "metadata", None) if metadata is None else metadata,
         )
         self._validity = validity
+        self._source = source
         self._fields = RetrieverFields(runnable)
         self._front = Front(cache.core, kind="langchain.retriever")
         form = DocumentForm(keep=_kept, read=_read, evidence=self._evidence)
@@ -170,7 +178,7 @@ class CachedRetriever(BaseRetriever):
         **kwargs: Any,
     ) -> list[Document]:
         """Return the documents for a query; further options go to the inner retriever, and are keyed."""
-        return super().invoke(input, config, **{**kwargs, _CONFIG: ensure_config(config)})
+        return super().invoke(input, config, **{**kwargs, CONFIG_OPTION: ensure_config(config)})
 
     async def ainvoke(
         self,
@@ -179,7 +187,9 @@ class CachedRetriever(BaseRetriever):
         **kwargs: Any,
     ) -> list[Document]:
         """See `invoke`; the event loop is never blocked by the cache."""
-        return await super().ainvoke(input, config, **{**kwargs, _CONFIG: ensure_config(config)})
+        return await super().ainvoke(
+            input, config, **{**kwargs, CONFIG_OPTION: ensure_config(config)}
+        )
 
     def explain(
         self,
@@ -201,10 +211,43 @@ class CachedRetriever(BaseRetriever):
         build = self._asking(input, ensure_config(config), kwargs)
         return await self._front.arun(self._documents.explain(build))
 
+    def sweep(self, *, sample: int = 50, tolerate: float = 0.0) -> Sweep:
+        """Retrieve again for a random sample of watched queries, and report which ones drifted.
+
+        Those are stale from then on. With more of them than ``tolerate`` nothing of the corpus is served
+        until it was resynced. It looks at queries that were asked without options.
+
+        Args:
+            sample: so many queries at most.
+            tolerate: the share that may have drifted, as in an approximate index.
+
+        Raises:
+            ConfigError: the index is not watched, or a number is out of range.
+        """
+        return self._front.run(self._swept(sample, tolerate))
+
+    async def asweep(self, *, sample: int = 50, tolerate: float = 0.0) -> Sweep:
+        """See `sweep`; the event loop is never blocked by the cache."""
+        return await self._front.arun(self._swept(sample, tolerate))
+
+    def _swept(self, sample: int, tolerate: float) -> Flow[Sweep]:
+        def retrieve(query: str) -> Step[list[Document]]:
+            return Step(
+                sync=lambda: list(self.inner.invoke(query)),
+                aio=lambda: self._aretrieved(query),
+            )
+
+        settings = self._settings().digest
+        swept = self._documents.sweep(settings, retrieve, sample=sample, tolerate=tolerate)
+        return (yield from swept)
+
+    async def _aretrieved(self, query: str) -> list[Document]:
+        return list(await self.inner.ainvoke(query))
+
     def _get_relevant_documents(
         self, query: str, *, run_manager: CallbackManagerForRetrieverRun, **kwargs: Any
     ) -> list[Document]:
-        call = _Call(self.inner, query, kwargs)
+        call = Call(self.inner, query, kwargs)
         build = self._asking(query, call.config, call.options)
         step = Step(
             sync=lambda: call.retrieve(run_manager),
@@ -218,7 +261,7 @@ class CachedRetriever(BaseRetriever):
     async def _aget_relevant_documents(
         self, query: str, *, run_manager: AsyncCallbackManagerForRetrieverRun, **kwargs: Any
     ) -> list[Document]:
-        call = _Call(self.inner, query, kwargs)
+        call = Call(self.inner, query, kwargs)
         build = self._asking(query, call.config, call.options)
         step = Step(
             sync=lambda: call.retrieve(run_manager.get_sync()),
@@ -230,7 +273,7 @@ class CachedRetriever(BaseRetriever):
         return found.documents
 
     def _get_ls_params(self, **kwargs: Any) -> LangSmithRetrieverParams:
-        kwargs.pop(_CONFIG, None)
+        kwargs.pop(CONFIG_OPTION, None)
         if isinstance(self.inner, BaseRetriever):
             return self.inner._get_ls_params(**kwargs)
         return super()._get_ls_params(**kwargs)
@@ -269,6 +312,7 @@ class CachedRetriever(BaseRetriever):
             stamps=self._validity.stamps,
             corpus=self._validity.corpus,
             whole_corpus=self._validity.whole_corpus,
+            watched=self._validity.watched,
             seam=Seam.DOCUMENTS,
         )
         if settings.problem:
@@ -285,46 +329,12 @@ class CachedRetriever(BaseRetriever):
             ) from error
 
     def _evidence(self, found: Sequence[Document]) -> tuple[Evidence, ...]:
-        return evidence_of(found, corpus=self._validity.corpus)
-
-
-class _Call:
-    """One call of the inner retriever, as it would run without a cache."""
-
-    def __init__(self, inner: Runnable[Any, Any], query: str, options: dict[str, Any]) -> None:
-        self.config: RunnableConfig = options.pop(_CONFIG, None) or ensure_config()
-        self.options = options
-        self._inner = inner
-        self._query = query
-
-    def retrieve(self, run_manager: CallbackManagerForRetrieverRun) -> list[Document]:
-        """Return what the inner retriever finds: inside of the proxy's run, where possible."""
-        inner = self._inner
-        if isinstance(inner, BaseRetriever) and _has_no_run_of_its_own(inner):
-            options = self.options if inner._expects_other_args else {}
-            return inner._get_relevant_documents(self._query, run_manager=run_manager, **options)
-        config = patch_config(self.config, callbacks=run_manager.get_child())
-        found: list[Document] = inner.invoke(self._query, config, **self.options)
-        return found
-
-    async def aretrieve(self, run_manager: AsyncCallbackManagerForRetrieverRun) -> list[Document]:
-        """See `retrieve`."""
-        inner = self._inner
-        if isinstance(inner, BaseRetriever) and _has_no_run_of_its_own(inner):
-            options = self.options if inner._expects_other_args else {}
-            return await inner._aget_relevant_documents(
-                self._query, run_manager=run_manager, **options
-            )
-        config = patch_config(self.config, callbacks=run_manager.get_child())
-        found: list[Document] = await inner.ainvoke(self._query, config, **self.options)
-        return found
-
-
-def _has_no_run_of_its_own(inner: BaseRetriever) -> bool:
-    """Tell whether the run of a retriever is the plain one, so that the proxy's stands for it."""
-    kind = type(inner)
-    plain = kind.invoke is BaseRetriever.invoke and kind.ainvoke is BaseRetriever.ainvoke
-    return plain and inner._new_arg_supported
+        corpus, source = self._validity.corpus, self._source
+        if source is None:
+            return evidence_of(found, corpus=corpus)
+        if source_of(self.inner, where="inner").corpus != corpus:  # it was exchanged since
+            raise ConfigError(f"The inner retriever does not read from corpus {corpus!r} any more.")
+        return evidence_of(found, corpus=corpus, volatile=source.volatile)
 
 
 def _told(found: Retrieved[Document]) -> dict[str, object]:

@@ -46,12 +46,14 @@ from llama_index_stampcache.engines.fingerprint import Fingerprint
 from llama_index_stampcache.engines.making import Telling
 from llama_index_stampcache.engines.query_engine import check_identity
 from llama_index_stampcache.usage import listen
+from llama_index_stampcache.watching.sources import of_source, source_of
 from stampcache import AsyncCache, Cache, Manifest, Stamps, open_cache
 from stampcache.adapters import (
     Explanation,
     Flow,
     Front,
     Grounding,
+    Sweep,
     Validity,
     VersionOf,
     checked,
@@ -153,6 +155,9 @@ class CachedChatEngine(BaseChatEngine):
             )
             return OverQueries(inner, *engines)
         has_index = not isinstance(inner, SimpleChatEngine)
+        watched = source_of(inner, cache.core) if given.watched and has_index else None
+        if watched is not None:
+            given = of_source(given, watched)
         validity = checked(cache.core, given, manifest=manifest, has_index=has_index)
         turns = whole_engine(inner, alone=alone)
         fingerprint = Fingerprint(turns, validity, known=cache.core.intake.stamps, name=name)
@@ -163,6 +168,8 @@ class CachedChatEngine(BaseChatEngine):
             validity=validity,
             describer=Describer(rechecked=False, index_named=False),
             telling=Telling(type(inner).__name__),
+            source=None if watched is None else lambda: source_of(inner, cache.core),
+            volatile=None if watched is None else watched.volatile,
         )
         if isinstance(inner, SimpleChatEngine):
             return OverModel(inner, behind)
@@ -258,6 +265,14 @@ class CachedChatEngine(BaseChatEngine):
         """See `explain`."""
         said = Said(message=message, history=chat_history, looks=True)
         return await self._front.arun(self._explain(said))
+
+    def sweep(self, *, sample: int = 50, tolerate: float = 0.0) -> Sweep:
+        """See `CachedQueryEngine.sweep`; of a conversation only what stands alone is swept."""
+        return self._front.run(self._parts.sweep(sample=sample, tolerate=tolerate))
+
+    async def asweep(self, *, sample: int = 50, tolerate: float = 0.0) -> Sweep:
+        """See `sweep`."""
+        return await self._front.arun(self._parts.sweep(sample=sample, tolerate=tolerate))
 
     def _said(
         self,

@@ -4,6 +4,7 @@ The order of what is read from and written to the memory is that of the engines 
 memory gives depends on it.
 """
 
+from collections.abc import Callable
 from typing import Protocol, TypeAlias
 
 from llama_index.core.base.llms.types import ChatMessage, MessageRole
@@ -35,7 +36,10 @@ from llama_index_stampcache.engines.requests import Inputs, Requests
 from llama_index_stampcache.engines.serving import Serving
 from llama_index_stampcache.evidence import evidence_of
 from llama_index_stampcache.llms.messages import keyed_messages
-from stampcache.adapters import Explanation, Flow, Front, Step, Validity
+from llama_index_stampcache.watching.heard import Watching
+from llama_index_stampcache.watching.sources import Source
+from stampcache import ConfigError
+from stampcache.adapters import Explanation, Flow, Front, Step, Sweep, Validity
 
 KnownEngine: TypeAlias = (
     ContextChatEngine
@@ -60,6 +64,10 @@ class Conversing(Protocol):
         """Tell which check would decide about a turn."""
         ...
 
+    def sweep(self, *, sample: int, tolerate: float) -> Flow[Sweep]:
+        """Retrieve again for a sample of the watched answers."""
+        ...
+
     def asked(self, said: Said) -> list[ChatMessage]:
         """Return what is written to the memory once there is an answer, before that."""
         ...
@@ -81,11 +89,16 @@ class Behind(Struct, frozen=True, kw_only=True):
     validity: Validity
     describer: Describer
     telling: Telling
+    source: Callable[[], Source] | None = None
+    volatile: frozenset[str] | None = None
 
     def serving(self, inner: Inner) -> Serving:
         """Return the path of one turn."""
-        requests = Requests(inner, self.fingerprint, self.validity)
-        return Serving(inner, self.front, requests, self.validity, self.telling)
+        requests = Requests(inner, self.fingerprint, self.validity, self.volatile)
+        watching = None
+        if self.source is not None:
+            watching = Watching(self.source, lambda: inner.postprocessors)
+        return Serving(inner, self.front, requests, self.validity, self.telling, watching)
 
 
 class OverQueries:
@@ -129,6 +142,16 @@ class OverQueries:
             )
         )
 
+    def sweep(self, *, sample: int, tolerate: float) -> Flow[Sweep]:
+        """See `Conversing`."""
+        engine = self._whole
+        return (
+            yield from Step(
+                sync=lambda: engine.sweep(sample=sample, tolerate=tolerate),
+                aio=lambda: engine.asweep(sample=sample, tolerate=tolerate),
+            )
+        )
+
     def asked(self, said: Said) -> list[ChatMessage]:
         """See `Conversing`."""
         return [ChatMessage(role=MessageRole.USER, content=said.message)]
@@ -164,6 +187,11 @@ class _OverParts:
         serving = self._behind.serving(self._inner(turn))
         bundle = QueryBundle(turn.question)
         return (yield from serving.explain(bundle, inputs=lambda: self._inputs(turn)))
+
+    def sweep(self, *, sample: int, tolerate: float) -> Flow[Sweep]:
+        """See `Conversing`; only first messages are swept, which are retrieved for as they are."""
+        serving = self._behind.serving(self._inner(NO_TURN))
+        return (yield from serving.sweep(sample=sample, tolerate=tolerate))
 
     def nodes(self, response: RESPONSE_TYPE) -> list[NodeWithScore]:
         """See `Conversing`."""
@@ -212,6 +240,19 @@ class OverContext(_OverParts):
             condenses=condenses,
             previous=said.previous,
         )
+
+    def sweep(self, *, sample: int, tolerate: float) -> Flow[Sweep]:
+        """See `Conversing`.
+
+        Raises:
+            ConfigError: messages are condensed to what is retrieved for, which is not kept.
+        """
+        if isinstance(self._chat, CondensePlusContextChatEngine) and not self._alone:
+            raise ConfigError(
+                "What was retrieved for is not known of an engine with across_conversations=False; sweep"
+                " an engine over the same corpus that is asked questions."
+            )
+        return (yield from super().sweep(sample=sample, tolerate=tolerate))
 
     def asked(self, said: Said) -> list[ChatMessage]:
         """See `Conversing`."""

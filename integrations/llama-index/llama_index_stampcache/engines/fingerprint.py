@@ -26,7 +26,9 @@ class Fingerprint:
         self._name = name
         named = validity.corpus or validity.version  # "1" may be the version of many indexes
         self._describer = Describer(
-            rechecked=validity.rechecked, index_named=validity.rechecked or bool(named)
+            rechecked=validity.rechecked,
+            index_named=validity.rechecked or bool(named),
+            watched=validity.watched,
         )
         self._known_settings = KnownSettings()
 
@@ -62,6 +64,7 @@ class Fingerprint:
             stamps=self._validity.stamps.over(self._seen()),
             corpus=self._validity.corpus,
             whole_corpus=self._validity.whole_corpus,
+            watched=self._validity.watched,
         )
 
     def _seen(self) -> Stamps:

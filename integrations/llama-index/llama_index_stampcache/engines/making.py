@@ -12,8 +12,18 @@ from llama_index_stampcache.engines.inner import Inner
 from llama_index_stampcache.engines.payload import Payload
 from llama_index_stampcache.engines.requests import Requests
 from llama_index_stampcache.usage import Meter, metered
+from llama_index_stampcache.watching.heard import UNWATCHED, Heard, Watching
 from stampcache import Answer, Evidence
-from stampcache.adapters import CanonicalError, Flow, Front, Kept, Step, Validity
+from stampcache.adapters import (
+    CanonicalError,
+    Flow,
+    Front,
+    Kept,
+    Reading,
+    Step,
+    Validity,
+    listening,
+)
 
 _LOGGER = logging.getLogger("stampcache")
 _TOLD = 16
@@ -42,6 +52,7 @@ class Fresh(Struct, frozen=True, kw_only=True):
     evidence: tuple[Evidence, ...] | None
     meter: Meter
     unfit: str
+    readings: Sequence[Reading] = ()
 
 
 class Telling:
@@ -68,13 +79,16 @@ class Making:
         requests: Requests,
         validity: Validity,
         telling: Telling,
+        watching: Watching | None = None,
     ) -> None:
+        """``watching`` reads the searches of a watched index; ``None`` where none is watched."""
         self._inner = inner
         self._front = front
         self._requests = requests
         self._validity = validity
         self._in_two_steps = inner.in_two_steps
         self._telling = telling
+        self._watching = watching
 
     def step(
         self, query: Query, nodes: Sequence[NodeWithScore] | None = None
@@ -87,16 +101,20 @@ class Making:
 
     def fresh(self, query: Query) -> Flow[Fresh]:
         """Make an answer and take it down."""
-        meter = Meter()
+        meter, heard = Meter(), list[Reading]()
         nodes = query.nodes
         if nodes is None and self._in_two_steps:
-            nodes = yield from metered(self._inner.retrieve(query.bundle), meter)
-        response = yield from metered(self.step(query, nodes), meter)
+            step = listening(self._inner.retrieve(query.bundle), heard)
+            nodes = yield from metered(step, meter)
+        response = yield from metered(listening(self.step(query, nodes), heard), meter)
         payload = self._drafted(response, query, nodes)
         evidence = self._evidence(response, nodes)
+        read = self._read(query, heard, nodes)
         unfit = ""
         if evidence is None and self._validity.needs_evidence:
             unfit = EVIDENCE_UNKNOWN
+        elif read.problem:
+            unfit = UNWATCHED
         elif payload is None:
             unfit = NOT_STORABLE
         return Fresh(
@@ -105,7 +123,19 @@ class Making:
             evidence=evidence,
             meter=meter,
             unfit=unfit,
+            readings=read.readings,
         )
+
+    def _read(
+        self, query: Query, heard: Sequence[Reading], nodes: Sequence[NodeWithScore] | None
+    ) -> Heard:
+        """Return what was heard; who gives the nodes is answered from these, whatever is written."""
+        if self._watching is None or query.nodes is not None:
+            return Heard()
+        read = self._watching.read(heard, nodes)
+        if read.problem:
+            self._telling.unstorable(read.problem)
+        return read
 
     def kept(self, fresh: Fresh, texts: Sequence[str] | None = None) -> Kept | None:
         """Return what is stored of an answer that has ended; a stream gave these texts."""
@@ -116,7 +146,7 @@ class Making:
             if not all(isinstance(text, str) for text in texts or ()):
                 return None
             payload = payloads.with_chunks(payload, texts or ())
-        return Kept(self._answer(payload, fresh.meter), fresh.evidence)
+        return Kept(self._answer(payload, fresh.meter), fresh.evidence, fresh.readings)
 
     def _answer(self, payload: Payload, meter: Meter) -> Answer:
         text = payload.text or ""

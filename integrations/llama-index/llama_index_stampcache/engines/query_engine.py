@@ -17,6 +17,8 @@ from llama_index_stampcache.engines.making import Telling
 from llama_index_stampcache.engines.requests import Requests
 from llama_index_stampcache.engines.serving import Serving
 from llama_index_stampcache.usage import listen
+from llama_index_stampcache.watching.heard import Watching
+from llama_index_stampcache.watching.sources import Source, of_source, source_of
 from stampcache import AsyncCache, Cache, ConfigError, Manifest, Stamps, open_cache
 from stampcache.adapters import (
     CanonicalError,
@@ -24,6 +26,7 @@ from stampcache.adapters import (
     Explanation,
     Front,
     Grounding,
+    Sweep,
     Validity,
     VersionOf,
     checked,
@@ -60,13 +63,16 @@ class CachedQueryEngine(BaseQueryEngine):
                 ``synthesize``, which together do what its ``query`` does.
             cache: an open cache, or the URL of one.
             grounding: ``"recheck"`` retrieves for every question, and serves an answer only if the
-                same chunks are found. ``"version"`` retrieves on a miss only, and serves an answer
+                same chunks are found. ``"watch"`` retrieves on a miss only, and serves an answer until
+                something is written to its watched index (`watch`) that its question would
+                retrieve. ``"version"`` retrieves on a miss only, and serves an answer
                 until `Cache.invalidate` says that what it was made from has changed. ``"none"``
                 retrieves on a miss only, and trusts time.
             version_of: under ``"version"``, what must not have changed: the ``"sources"`` that an
                 answer cites (a new document is then not noticed), or anything in the ``"corpus"``.
             corpus: names the documents, for ``cache.invalidate(corpus=...)``; by this name answers
-                are also found again where the index is another object, as after a restart.
+                are also found again where the index is another object, as after a restart. That of a
+                watched index is known.
             stamps: versions that cannot be read from the engine; they go before those that can.
                 ``"version"`` and ``"none"`` need that of the index, here or in ``manifest``.
             manifest: what ingestion wrote about the index, or the path of its file.
@@ -83,6 +89,7 @@ class CachedQueryEngine(BaseQueryEngine):
         """
         self._wrapped = Inner(inner)
         self._name = name
+        self._source: Source | None = None
         given = Validity(
             grounding=grounding,
             version_of=version_of,
@@ -94,6 +101,9 @@ class CachedQueryEngine(BaseQueryEngine):
         )
         opened = open_cache(cache) if isinstance(cache, str) else cache
         try:
+            if given.watched:
+                self._source = source_of(inner, opened.core)
+                given = of_source(given, self._source)
             # that an engine retrieves nothing cannot be seen from outside
             self._validity = checked(opened.core, given, manifest=manifest, has_index=True)
             self._serving = self._served(opened.core)
@@ -116,9 +126,15 @@ class CachedQueryEngine(BaseQueryEngine):
         )
         check_identity(fingerprint, self._validity)
         self._front = Front(core, kind="llama-index.query-engine")
-        requests = Requests(self._wrapped, fingerprint, self._validity)
+        watching = None
+        if self._source is not None:
+            watching = Watching(
+                lambda: source_of(self.inner, core), lambda: self._wrapped.postprocessors
+            )
+        volatile = None if self._source is None else self._source.volatile
+        requests = Requests(self._wrapped, fingerprint, self._validity, volatile)
         telling = Telling(type(self.inner).__name__)
-        return Serving(self._wrapped, self._front, requests, self._validity, telling)
+        return Serving(self._wrapped, self._front, requests, self._validity, telling, watching)
 
     @property
     def inner(self) -> BaseQueryEngine:
@@ -129,6 +145,28 @@ class CachedQueryEngine(BaseQueryEngine):
     def cache(self) -> Cache | AsyncCache:
         """The cache, for its other verbs; close it if it was given by its URL."""
         return self._cache
+
+    @property
+    def grounding(self) -> Grounding:
+        """How its answers are kept true."""
+        return self._validity.grounding
+
+    def sweep(self, *, sample: int = 50, tolerate: float = 0.0) -> Sweep:
+        """Retrieve again for a random sample of the watched answers, and mark those that drifted.
+
+        Args:
+            sample: so many answers at most.
+            tolerate: the share that may have drifted, as in an approximate index; with more, nothing of
+                the corpus is served until ``resync()`` of the watched index.
+
+        Raises:
+            ConfigError: nothing is watched, or the engine does not show what it retrieves.
+        """
+        return self._front.run(self._serving.sweep(sample=sample, tolerate=tolerate))
+
+    async def asweep(self, *, sample: int = 50, tolerate: float = 0.0) -> Sweep:
+        """See `sweep`."""
+        return await self._front.arun(self._serving.sweep(sample=sample, tolerate=tolerate))
 
     def explain(self, question: str) -> Explanation:
         """Tell which check of the cache would decide about a question now, and why.

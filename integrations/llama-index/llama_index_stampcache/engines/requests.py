@@ -41,10 +41,18 @@ def inputs_of(bundle: QueryBundle) -> Inputs:
 class Requests:
     """Makes the requests of one engine, whose settings are read anew for each."""
 
-    def __init__(self, inner: Inner, fingerprint: Fingerprint, validity: Validity) -> None:
+    def __init__(
+        self,
+        inner: Inner,
+        fingerprint: Fingerprint,
+        validity: Validity,
+        volatile: frozenset[str] | None = None,
+    ) -> None:
+        """``volatile`` is metadata that does not count in a watched index."""
         self._inner = inner
         self._fingerprint = fingerprint
         self._validity = validity
+        self._volatile = volatile
 
     def of(self, inputs: Inputs, nodes: Sequence[NodeWithScore] | None) -> Request:
         """Return the request for what was asked and retrieved.
@@ -62,6 +70,14 @@ class Requests:
             kind=self._validity.kind,
             evidence=None if nodes is None else self.evidence(nodes),
         )
+
+    def settings(self) -> str:
+        """Return the digest of what is run for a question alone.
+
+        Raises:
+            CanonicalError: a part of the engine has no identity.
+        """
+        return Request(settings=self._fingerprint.settings()).runs.digest
 
     def from_nodes(
         self, inputs: Inputs, nodes: Sequence[NodeWithScore], more: Sequence[NodeWithScore]
@@ -84,5 +100,9 @@ class Requests:
         Raises:
             CanonicalError: a node carries media.
         """
-        corpus = self._validity.corpus
-        return evidence_of(nodes, corpus=corpus, mode=self._inner.metadata_mode)
+        return evidence_of(
+            nodes,
+            corpus=self._validity.corpus,
+            mode=self._inner.metadata_mode,
+            volatile=self._volatile,
+        )

@@ -32,8 +32,20 @@ from llama_index_stampcache.engines.streaming import (
 )
 from llama_index_stampcache.nodes import PayloadError
 from llama_index_stampcache.reports import reported
-from stampcache import Answer, CodecError, Evidence, Level, Miss, Reason, Request, Stale
+from llama_index_stampcache.watching.heard import Watching
+from stampcache import (
+    Answer,
+    CodecError,
+    ConfigError,
+    Evidence,
+    Level,
+    Miss,
+    Reason,
+    Request,
+    Stale,
+)
 from stampcache.adapters import (
+    FROM_CACHE,
     Ask,
     AsyncOpened,
     CacheFields,
@@ -44,12 +56,16 @@ from stampcache.adapters import (
     Kept,
     Made,
     Opened,
+    Reading,
     Recheck,
     Replay,
     Step,
     Streaming,
+    Sweep,
     Validity,
     fields,
+    hear,
+    sweep,
 )
 
 
@@ -70,12 +86,14 @@ class Serving:
         requests: Requests,
         validity: Validity,
         telling: Telling,
+        watching: Watching | None = None,
     ) -> None:
+        """``watching`` is given where an index is watched."""
         self._inner = inner
         self._front = front
         self._requests = requests
         self._validity = validity
-        self._making = Making(inner, front, requests, validity, telling)
+        self._making = Making(inner, front, requests, validity, telling, watching)
         self._streaming = Streaming(front)
 
     def serve(
@@ -85,6 +103,8 @@ class Serving:
 
         ``inputs`` tell what identifies a turn of a conversation.
         """
+        # whoever is answered from this engine sees no search if it has the answer already
+        hear(Reading(corpus=self._validity.corpus, problem=FROM_CACHE))
         request, nodes = yield from self._asked(bundle, inputs)
         query = Query(bundle=bundle, nodes=nodes, aio=aio)
         return (yield from self._answered(query, request, "query" if inputs is None else "chat"))
@@ -112,6 +132,34 @@ class Serving:
         if isinstance(ask, Miss):
             return Explanation(Request(question=bundle.query_str), ask)
         return (yield from self._front.explain(ask, self._recheck(chosen=False)))
+
+    def sweep(self, *, sample: int, tolerate: float) -> Flow[Sweep]:
+        """Retrieve again for a sample of the watched answers; see `stampcache.adapters.sweep`.
+
+        Raises:
+            ConfigError: nothing is watched, or this engine does not show what it retrieves.
+        """
+        corpus = self._validity.swept
+        if not self._inner.in_two_steps:
+            raise ConfigError(
+                f"{type(self._inner.engine).__name__} does not show what it retrieves, so that it cannot"
+                " be swept; sweep an engine over one retriever of the same corpus."
+            )
+
+        def evidence(question: str) -> Flow[Sequence[Evidence]]:
+            nodes = yield from self._inner.retrieve(QueryBundle(question))
+            return self._requests.evidence(nodes)
+
+        return (
+            yield from sweep(
+                self._front,
+                corpus=corpus,
+                settings=self._requests.settings(),
+                retrieve=evidence,
+                sample=sample,
+                tolerate=tolerate,
+            )
+        )
 
     # -- before the lookup -----------------------------------------------------------------------
 
@@ -189,7 +237,7 @@ class Serving:
         if kept is None:
             self._front.event(fresh.unfit)
             return Made(output=told, answer=None)
-        return Made(output=told, answer=kept.answer, evidence=kept.evidence)
+        return Made(output=told, answer=kept.answer, evidence=kept.evidence, readings=kept.readings)
 
     def _read(self, query: Query, answer: Answer, report: CacheFields) -> Told:
         """Make a response from a stored answer.

@@ -15,6 +15,8 @@ from llama_index_stampcache.events import tell
 from llama_index_stampcache.evidence import evidence_of
 from llama_index_stampcache.nodes import PayloadError, StoredNode, rebuilt, stored_node
 from llama_index_stampcache.parts import Position
+from llama_index_stampcache.watching.heard import UNWATCHED, WatchedSearch, Watching
+from llama_index_stampcache.watching.sources import Source, of_source, source_of
 from stampcache import (
     Answer,
     AsyncCache,
@@ -36,10 +38,12 @@ from stampcache.adapters import (
     DocumentForm,
     Documents,
     Explanation,
+    Flow,
     Front,
     Grounding,
     Retrieved,
     Step,
+    Sweep,
     Validity,
     VersionOf,
     checked_retrieval,
@@ -80,8 +84,9 @@ class CachedRetriever(BaseRetriever):
         Args:
             inner: the retriever that is asked on a miss.
             cache: an open cache, or the URL of one.
-            grounding: ``"version"``: nodes are served until ``cache.invalidate(...)`` names what they
-                depend on. ``"none"``: until their time is over, for documents that do not change.
+            grounding: ``"watch"``: nodes are served until something is written to the watched index
+                (`watch`) that would be found. ``"version"``: until ``cache.invalidate(...)`` names what
+                they depend on. ``"none"``: until their time is over, for documents that do not change.
             version_of: under ``"version"``, what they depend on: the whole ``"corpus"``, since a new
                 document may be among the best for a query; or the ``"sources"`` that were found,
                 where a new document may be noticed late.
@@ -99,6 +104,7 @@ class CachedRetriever(BaseRetriever):
                 version of the index must be known and is not; versions contradict each other.
         """
         self._inner = inner
+        self._source: Source | None = None
         given = Validity(
             grounding=grounding,
             version_of=version_of,
@@ -122,10 +128,15 @@ class CachedRetriever(BaseRetriever):
     def _serve_from(
         self, core: Core, given: Validity, manifest: Manifest | str | Path | None
     ) -> None:
+        if given.watched:
+            self._source = source_of(self._inner, core)
+            given = of_source(given, self._source)
         self._validity = checked_retrieval(core, given, manifest=manifest)
         # an index is named by its corpus; "1" may be the version of many
         named = bool(self._validity.corpus or self._validity.version)
-        self._describer = Describer(rechecked=False, index_named=named)
+        self._describer = Describer(
+            rechecked=False, index_named=named, watched=self._validity.watched
+        )
         try:
             self._settings()
         except CanonicalError as error:
@@ -140,6 +151,9 @@ class CachedRetriever(BaseRetriever):
         self._front = Front(core, kind="llama-index.retriever")
         form = DocumentForm(keep=_kept, read=_read, evidence=self._evidence)
         self._documents = Documents(self._front, form, self._validity)
+        self._watching = None
+        if self._source is not None:
+            self._watching = Watching(lambda: source_of(self._inner, core), lambda: ())
 
     @property
     def inner(self) -> BaseRetriever:
@@ -150,6 +164,30 @@ class CachedRetriever(BaseRetriever):
     def cache(self) -> Cache | AsyncCache:
         """The cache, for its other verbs; close it if it was given by its URL."""
         return self._cache
+
+    @property
+    def grounding(self) -> Grounding:
+        """How its nodes are kept true."""
+        return self._validity.grounding
+
+    def sweep(self, *, sample: int = 50, tolerate: float = 0.0) -> Sweep:
+        """Retrieve again for a random sample of watched queries; see `CachedQueryEngine.sweep`."""
+        return self._front.run(self._sweeping(sample, tolerate))
+
+    async def asweep(self, *, sample: int = 50, tolerate: float = 0.0) -> Sweep:
+        """See `sweep`."""
+        return await self._front.arun(self._sweeping(sample, tolerate))
+
+    def _sweeping(self, sample: int, tolerate: float) -> Flow[Sweep]:
+        settings = Request(settings=self._settings()).runs.digest
+        return (
+            yield from self._documents.sweep(
+                settings,
+                lambda query: self._step(QueryBundle(query)),
+                sample=sample,
+                tolerate=tolerate,
+            )
+        )
 
     @property
     def callback_manager(self) -> CallbackManager:
@@ -177,14 +215,27 @@ class CachedRetriever(BaseRetriever):
         }
 
     def _retrieve(self, query_bundle: QueryBundle) -> list[NodeWithScore]:
-        asking = self._asking(query_bundle)
-        found = self._front.run(self._documents.serve(asking, self._step(query_bundle)))
-        return _told(found)
+        return _told(self._front.run(self._serve(query_bundle)))
 
     async def _aretrieve(self, query_bundle: QueryBundle) -> list[NodeWithScore]:
-        asking = self._asking(query_bundle)
-        found = await self._front.arun(self._documents.serve(asking, self._step(query_bundle)))
-        return _told(found)
+        return _told(await self._front.arun(self._serve(query_bundle)))
+
+    def _serve(self, query_bundle: QueryBundle) -> Flow[Retrieved[NodeWithScore]]:
+        asking, step = self._asking(query_bundle), self._step(query_bundle)
+        watching = self._watching
+        if watching is None:
+            return (yield from self._documents.serve(asking, step))
+        search = WatchedSearch(watching, step)
+
+        def keep(found: Sequence[NodeWithScore]) -> Answer:
+            if search.problem:
+                self._front.event(UNWATCHED)
+                raise CanonicalError(search.problem)
+            return _kept(found)
+
+        form = DocumentForm(keep=keep, read=_read, evidence=self._evidence)
+        documents = Documents(self._front, form, self._validity)
+        return (yield from documents.serve(asking, search.step()))
 
     # -- the inner retriever, below its own events ---------------------------------------------------
 
@@ -264,6 +315,7 @@ class CachedRetriever(BaseRetriever):
             stamps=self._validity.stamps,
             corpus=self._validity.corpus,
             whole_corpus=self._validity.whole_corpus,
+            watched=self._validity.watched,
             seam=Seam.DOCUMENTS,
         )
         if settings.problem:
@@ -271,7 +323,8 @@ class CachedRetriever(BaseRetriever):
         return settings
 
     def _evidence(self, found: Sequence[NodeWithScore]) -> tuple[Evidence, ...]:
-        return evidence_of(found, corpus=self._validity.corpus)
+        volatile = None if self._source is None else self._source.volatile
+        return evidence_of(found, corpus=self._validity.corpus, volatile=volatile)
 
 
 def _overrides(retriever: BaseRetriever, name: str) -> bool:

@@ -95,11 +95,11 @@ def test_none_serves_engines_without_retrieval(cache: Cache) -> None:
         CachedQueryEngine(Plain(llm=llm), cache=cache)
 
 
-@pytest.mark.parametrize("grounding", ["watch", "always", ""])
+@pytest.mark.parametrize("grounding", ["watched", "always", ""])
 def test_groundings_that_do_not_exist_are_refused(
     grounding: Any, cache: Cache, corpus: Corpus, llm: DigestLLM
 ) -> None:
-    with pytest.raises(ConfigError, match="'recheck', 'version', 'none'"):
+    with pytest.raises(ConfigError, match="'recheck', 'watch', 'version', 'none'"):
         CachedQueryEngine(corpus.engine(llm), cache=cache, grounding=grounding, stamps=INDEX)
 
 

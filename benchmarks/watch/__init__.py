@@ -1,0 +1,1 @@
+"""What a watched write costs, and what it misses in approximate indexes."""

@@ -1,0 +1,1 @@
+"""Watched indexes: `watch`, and what it needs to see writes and searches."""
