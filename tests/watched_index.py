@@ -9,6 +9,7 @@ from stampcache import Answer, Cache, Evidence, Outcome, Request, Settings
 from stampcache.adapters import (
     Change,
     Chunk,
+    Flow,
     IndexView,
     Metric,
     Reading,
@@ -45,10 +46,11 @@ class Shelf:
     ) -> None:
         self.texts: dict[str, str] = {} if texts is None else texts
         self.fails_after: int | None = None
+        lists, looks = sees == "listing", sees in ("listing", "look")
         view = IndexView(
             count=self._step(lambda: len(self.texts)) if sees != "nothing" else None,
-            listing=self._step(self.listing) if sees == "listing" else None,
-            look=(lambda ids: self._step(lambda: self.listing(ids))) if sees == "listing" else None,
+            listing=self._step(lambda: self.listing()) if lists else None,
+            look=(lambda ids: self._step(lambda: self.listing(ids))) if looks else None,
         )
         self.watch = Watch(cache.core, CORPUS, view, silence_s=silence_s)
 
@@ -64,16 +66,22 @@ class Shelf:
 
     def write(self, **texts: str | None) -> None:
         """Write documents through the watch; ``None`` deletes one."""
+        self.watch.run(self.writing(**texts))
+
+    def writing(self, **texts: str | None) -> Flow[None]:
+        """Return the flow that writes documents through the watch."""
         added = tuple(self.chunk(name, text) for name, text in texts.items() if text is not None)
         removed = tuple(name for name, text in texts.items() if text is None)
-        self.watch.run(
-            self.watch.writing(
-                self._step(lambda: self.write_around(**texts)),
-                told=lambda _: Change(added=added, removed=removed),
-                ids=tuple(texts),
-                planned=added,
-            )
+        yield from self.watch.writing(
+            self.step_of(**texts),
+            told=lambda _: Change(added=added, removed=removed),
+            ids=tuple(texts),
+            planned=added,
         )
+
+    def step_of(self, **texts: str | None) -> Step[None]:
+        """Return a step that writes documents without telling the watch."""
+        return self._step(lambda: self.write_around(**texts))
 
     def write_around(self, **texts: str | None) -> None:
         """Write documents without telling the watch."""

@@ -8,6 +8,7 @@ import secrets
 import time
 from collections.abc import Callable, Hashable, Sequence
 from typing import TypeVar
+from weakref import WeakKeyDictionary
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -65,8 +66,12 @@ class Core:
         self.token = secrets.token_hex(8)
         self.writing: set[str] = set()
         """The ids of the intents of writes that run now."""
+        self.torn: set[str] = set()
+        """Those of them that were torn off their loop: threads may go on with them."""
         self.listeners: set[Callable[[str, Change], None]] = set()
         """Who in this process is told of each write to a watched corpus, by its name."""
+        self.indexes: dict[str, WeakKeyDictionary[object, str]] = {}
+        """The watches over each corpus in this process, with what tells their indexes apart."""
         self._counters_saved_at = self.intake.now()
         embedding = parts.embedding
         if embedding is not None:

@@ -45,14 +45,22 @@ class Change(Struct, frozen=True, kw_only=True):
     """What one write did to a corpus.
 
     ``added`` are chunks that are there now, new or in the place of others of their ids; ``removed``
-    are the ids of chunks that are not. ``unknown`` says that anything may have changed besides;
-    ``emptied`` that no chunk is left but those added.
+    are the ids of chunks that are not. ``unknown`` says that anything may have changed besides; with
+    ``beyond`` not the chunks, but what stands beside them. ``emptied`` says that no chunk is left but
+    those added, ``unfinished`` that more of the same write is told afterwards: its intent stays.
     """
 
     added: tuple[Chunk, ...] = ()
     removed: tuple[str, ...] = ()
     unknown: bool = False
     emptied: bool = False
+    beyond: bool = False
+    unfinished: bool = False
+
+    @property
+    def doubts(self) -> bool:
+        """Whether what was known of other chunks may be wrong now."""
+        return self.unknown and not self.beyond
 
 
 class Written(Struct, frozen=True, kw_only=True):
@@ -179,7 +187,9 @@ class Reach(Struct, frozen=True, kw_only=True):
     does; ``within`` is how far computed scores may be off. One that was found stays so while it scores
     ``least``. Without a question any write does, and ``why`` says why that is. ``digests`` and
     ``scores`` are those of the chunks found, by rank. With ``for_good`` nothing brings the answer back.
-    ``settings`` is the digest of what was run, for who looks for answers that can be made again.
+    ``doubts`` are the ids of chunks found that differ from what the watch knows: whatever is written of
+    them next is a difference. ``settings`` is the digest of what was run, for who looks for answers that
+    can be made again.
     """
 
     corpus: str
@@ -192,6 +202,7 @@ class Reach(Struct, frozen=True, kw_only=True):
     scores: tuple[float, ...] = ()
     for_good: bool = False
     why: str = ""
+    doubts: tuple[str, ...] = ()
     settings: str = ""
 
     def __str__(self) -> str:
@@ -251,8 +262,9 @@ class Corpora(Protocol):
     def commit(self, corpus: str, intent: str, change: Change, *, now: float) -> Committed:
         """Take over what was written, and mark what it changes; then the intent is resolved.
 
-        Answers whose retrieval is as it was when they were made hold again. An intent that is not
-        there is no error: somebody else resolved it.
+        Answers whose retrieval is as it was when they were made hold again. Whoever gives no intent
+        (an empty one) is sure that nobody else wrote meanwhile. One that is not there is no error: it
+        was resolved by somebody who took its writer for gone, so that others may have written since.
         """
         ...
 

@@ -15,6 +15,8 @@ from stampcache.spaces import TOLERANCE
 REMEMBERED = 64
 """So many differences of one answer are kept; with more it does not come back."""
 
+_DOUBT = "?"
+
 LOST = Difference("", None, added=True)
 """Stands for what can never be undone."""
 
@@ -27,14 +29,14 @@ def named(change: Change) -> tuple[str, ...]:
 def written(known: Mapping[str, Chunk], change: Change, *, complete: bool) -> Written:
     """Return what a change differs in from the chunks known of the ids it names (or of all).
 
-    Where not all chunks were known (``complete``), nobody can tell what went when all of them went,
-    and one that goes unknown may have been there.
+    Where not all chunks were known (``complete``), nobody can tell what went when all of them went. One
+    that goes unknown may have been there in any case: others may have written around the watch.
     """
     added, removed = list[Chunk](), list[Chunk]()
     kept = {chunk.id: chunk for chunk in change.added}
     for chunk in kept.values():
         before = known.get(chunk.id)
-        if before == chunk:
+        if before == chunk and not change.doubts:
             continue
         if before is not None:
             removed.append(before)
@@ -46,7 +48,7 @@ def written(known: Mapping[str, Chunk], change: Change, *, complete: bool) -> Wr
             continue
         if one in known:
             removed.append(known[one])
-        elif not complete:
+        else:
             unseen.append(one)
     return Written(
         added=tuple(added),
@@ -69,7 +71,30 @@ def contested(change: Change, intent: Intent | None) -> Change:
         added=(*(chunk for chunk in change.added if chunk.id not in ids), *unsure),
         removed=tuple(one for one in change.removed if one not in ids),
         unknown=change.unknown or intent.all_contested,
+        beyond=change.beyond or (intent.all_contested and not change.unknown),
     )
+
+
+def is_complete(change: Change, *, before: bool) -> bool:
+    """Tell whether all chunks are known after a change that was told of."""
+    if change.unknown:
+        return before and change.beyond and not (change.emptied or named(change))
+    return before or change.emptied
+
+
+def doubtful(chunk: Chunk) -> Chunk:
+    """Return a chunk that may have gone or changed unseen: whatever takes its place differs from it."""
+    return replace(chunk, digest=f"{_DOUBT}{chunk.digest.removeprefix(_DOUBT)}")
+
+
+def own_intent(intents: Mapping[str, Intent], intent: str, now: float) -> Intent | None:
+    """Return the intent of a write that is told of; ``None`` where it has none.
+
+    Where it was resolved by somebody else, nobody noted who wrote since.
+    """
+    if not intent:
+        return None
+    return intents.get(intent) or Intent(id=intent, at=now, all_contested=True)
 
 
 def contesting(intent: Intent, change: Change) -> Intent:

@@ -36,7 +36,15 @@ def reach_of(
     if reach.question or reach.for_good:
         return reach
     sure = bool(readings) and not any(_unsure(one, known) for one in readings)
-    return replace(reach, for_good=not sure or _has_alike(known))
+    doubts = () if sure else _doubted(readings, known)
+    return replace(reach, for_good=not sure or _has_alike(known), doubts=doubts)
+
+
+def _doubted(readings: Sequence[Reading], known: Mapping[str, Chunk]) -> tuple[str, ...]:
+    """Return the ids of chunks that were found otherwise than they are known."""
+    pairs = [pair for one in readings for pair in zip(one.chunks, one.digests, strict=True)]
+    others = (one for one, digest in pairs if one in known and known[one].digest != digest)
+    return tuple(dict.fromkeys(others))
 
 
 def _has_alike(known: Mapping[str, Chunk]) -> bool:
@@ -94,7 +102,7 @@ def _flat_reach(reading: Reading, known: Mapping[str, Chunk]) -> Reach:
     off = float(max(_off(reading.metric, reading.vector, vectors), default=0.0))
     if any(later > earlier + off for earlier, later in pairwise(ranked.tolist())):
         ranks = f"the index does not rank by {reading.metric.value}"
-        return Reach(corpus=reading.corpus, why=ranks)
+        return Reach(corpus=reading.corpus, why=ranks, for_good=True)  # what ties there is unknown
     if _is_by_chance(reading, ranked.tolist(), off) or _is_one_of_many(reading, known):
         tied = "chunks that differ are equally close, so that chance ranks them"
         return Reach(corpus=reading.corpus, why=tied, for_good=True)

@@ -136,3 +136,40 @@ def test_an_index_of_the_application(
 
 def test_resolving_needs_a_store() -> None:
     assert run("doctor", "--resolve").exit_code != 0
+
+
+@pytest.mark.parametrize("beyond", [True, False])
+def test_what_is_resolved_but_not_served_yet_is_said_so(url: str, beyond: bool) -> None:
+    from stampcache.owners import this_owner
+
+    with Cache(url) as cache:
+        corpora = cache.core.store.corpora
+        gone = Owner(host="elsewhere", process=1)
+        corpora.begin(CORPUS, Intent(id="x", at=0.0, owner=gone, beyond=beyond))
+        corpora.begin(CORPUS, Intent(id="y", at=0.0, owner=this_owner("another cache")))
+        said = run("doctor", "--resolve", url).output.replace("\n", " ")
+        assert "is not served yet (a write that began" in said
+        standing = cache.standing(CORPUS)
+        assert standing is not None
+        assert [one.id for one in standing.intents] == ["y"]
+        assert standing.complete is beyond, "what stands beside the index says nothing of it"
+
+
+@pytest.mark.parametrize(
+    "command", [("doctor", "memory://", "--resolve"), ("heard", "memory://", CORPUS)]
+)
+def test_a_store_inside_of_another_process_is_mended_there(command: tuple[str, ...]) -> None:
+    said = run(*command)
+    assert said.exit_code != 0
+    assert "lives inside the process that opened it" in said.output.replace("\n", " ")
+
+
+def test_what_a_watch_did_is_counted(url: str) -> None:
+    with Cache(url) as cache:
+        Shelf(cache, texts=dict(HANDBOOK)).write(leave="nobody has any days of leave")
+    told = json.loads(run("stats", url, "--json").stdout)["watched"]
+    assert told["writes"] >= 2
+    assert told["stale"] == 1
+    shown = run("stats", url).output
+    assert "watched corpora" in shown
+    assert "stale" in shown

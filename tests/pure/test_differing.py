@@ -11,7 +11,10 @@ from stampcache.differing import (
     REMEMBERED,
     contested,
     contesting,
+    doubtful,
     holds,
+    is_complete,
+    own_intent,
     settled,
     sources_of,
     trace_of,
@@ -64,7 +67,7 @@ def test_only_what_differs_is_written(change: Change, expected: Written) -> None
     done = written(KNOWN, change, complete=False)
     assert done == expected
     assert bool(done) is (expected != Written())
-    complete = replace(expected, unseen=(), unknown=change.unknown)
+    complete = replace(expected, unknown=change.unknown)
     assert written(KNOWN, change, complete=True) == complete
 
 
@@ -115,7 +118,8 @@ def test_nothing_is_known_that_was_written_while_anything_may_have_changed(other
     mine = contesting(Intent(id="1", at=0.0), other)
     unsure = (Chunk(id="a", digest=""), Chunk(id="x", digest=""))
     told = contested(Change(added=(A,), removed=("x",)), mine)
-    assert told == Change(added=unsure, unknown=True)
+    assert told == Change(added=unsure, unknown=True, beyond=True)
+    assert not told.doubts, "the other one told what it did to all other chunks"
     assert contested(Change(), mine) == Change(), "nothing was written"
     assert contested(Change(unknown=True), mine) == Change(unknown=True)
 
@@ -229,3 +233,38 @@ def test_an_answer_without_a_question_holds_only_as_it_was() -> None:
         assert after(reach, new)[1] is False
     assert after(reach, [went("y", 3.25)], [came("y", 3.25 + 1e-6)]) == ((), True)
     assert after(reach, [went("y", None)], [came("y", None)]) == ((), True)
+
+
+@pytest.mark.parametrize(
+    ("change", "before", "expected"),
+    [
+        (Change(), True, True),
+        (Change(), False, False),
+        (Change(added=(A,)), True, True),
+        (Change(added=(A,), emptied=True), False, True),
+        (Change(unknown=True), True, False),
+        (Change(unknown=True, emptied=True), True, False),
+        (Change(unknown=True, beyond=True), True, True),
+        (Change(unknown=True, beyond=True), False, False),
+        (Change(unknown=True, beyond=True, added=(A,)), True, False),
+        (Change(unknown=True, beyond=True, emptied=True), True, False),
+    ],
+)
+def test_whether_all_chunks_are_known(change: Change, before: bool, expected: bool) -> None:
+    assert is_complete(change, before=before) is expected
+
+
+def test_whose_write_is_told_of() -> None:
+    mine = Intent(id="1", at=0.0)
+    assert own_intent({"1": mine}, "1", 5.0) is mine
+    assert own_intent({"1": mine}, "", 5.0) is None, "nobody else wrote"
+    assert own_intent({"1": mine}, "2", 5.0) == Intent(id="2", at=5.0, all_contested=True)
+
+
+def test_what_may_have_changed_unseen_is_like_nothing_that_is_written() -> None:
+    assert doubtful(A) == doubtful(doubtful(A))
+    unsure = {"a": doubtful(A), "b": B}
+    done = written(unsure, Change(added=(A, B)), complete=True)
+    assert done == Written(added=(A,), removed=(doubtful(A),))
+    both = written(KNOWN, Change(added=(A,), unknown=True), complete=True)
+    assert both == Written(added=(A,), removed=(A,), unknown=True)

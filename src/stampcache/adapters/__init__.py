@@ -20,6 +20,7 @@ from stampcache.adapters.embedders import EmbedderSettings, Role
 from stampcache.adapters.fingerprint import callable_identity, value_identity
 from stampcache.adapters.front import Found, Front, Kept, Made, Read, Recheck, TooFew
 from stampcache.adapters.hearing import FROM_CACHE, hear, is_heard, listening, readings
+from stampcache.adapters.index_view import VOLATILE, IndexView, chunk_digest
 from stampcache.adapters.known import KnownSettings
 from stampcache.adapters.known_functions import KnownFunctions
 from stampcache.adapters.reporting import CacheFields, fields
@@ -30,7 +31,7 @@ from stampcache.adapters.streaming import Begun, Replay, Streaming
 from stampcache.adapters.sweeping import Sweep, sweep
 from stampcache.adapters.vectors import Vectors
 from stampcache.adapters.versions import Grounding, Validity, VersionOf, checked, seen_stamp
-from stampcache.adapters.watching import VOLATILE, IndexView, Watch, chunk_digest
+from stampcache.adapters.watching import Watch
 from stampcache.assembly import CAPACITY, LIFETIME_S
 from stampcache.core import Core
 from stampcache.corpora import Change, Chunk, Committed, Intent, Metric, Reading, Standing

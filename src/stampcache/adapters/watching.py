@@ -3,48 +3,27 @@
 An adapter stands before a vector store of its framework, says what a write will do as `Change`, and
 runs the write through `Watch.writing`. While a write is under way no answer of the corpus is served.
 What a store can tell of itself (`IndexView`) is used to find out what landed after a failure, and
-which writes went around the watch; without it the watch assumes the worst.
+which writes went around the watch (`Resolving`); without it the watch assumes the worst. The books
+are kept by `Ledger`.
 """
 
 import asyncio
-import logging
-import secrets
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeVar
 
-from msgspec import Struct
 from msgspec.structs import replace
 
-from stampcache import canonical, drivers
+from stampcache import drivers
+from stampcache.adapters.index_view import IndexView, difference
+from stampcache.adapters.ledger import Ledger
+from stampcache.adapters.resolving import Resolving
 from stampcache.core import Core
 from stampcache.corpora import Change, Chunk, Committed, Intent, Standing
-from stampcache.effects import Begin, Block, Commit, Declare, Flow, KnownChunks, StandingOf, Step
+from stampcache.effects import Block, Declare, Flow, KnownChunks, StandingOf, Step
 from stampcache.errors import ConfigError
-from stampcache.owners import is_gone, this_owner
 
 Done = TypeVar("Done")
 Result = TypeVar("Result")
-
-_LOGGER = logging.getLogger("stampcache")
-
-VOLATILE = frozenset({
-    "crawled_at", "created_at", "creation_date", "indexed_at", "ingested_at", "last_accessed_at",
-    "last_accessed_date", "last_modified", "last_modified_date", "loaded_at", "modified_at", "mtime",
-    "timestamp", "updated_at",
-})  # fmt: skip
-"""Metadata that changes whenever a document is ingested, though what it says does not."""
-
-
-class IndexView(Struct, frozen=True, kw_only=True):
-    """What a vector store can tell of itself; ``None`` where it cannot.
-
-    ``count`` is the number of its chunks, ``listing`` gives all of them, and ``look`` those of some
-    ids that are there. Their vectors may be empty.
-    """
-
-    count: Step[int] | None = None
-    listing: Step[Sequence[Chunk]] | None = None
-    look: Callable[[Sequence[str]], Step[Sequence[Chunk]]] | None = None
 
 
 class Watch:
@@ -73,6 +52,8 @@ class Watch:
         self.corpus = corpus
         self._view = view
         self._silence_s = silence_s
+        self._ledger = Ledger(core, corpus)
+        self._resolving = Resolving(self._ledger, view)
         self._running: set[asyncio.Future[Any]] = set()
         """Flows that run in loops; what nothing refers to might be collected before its end."""
 
@@ -88,7 +69,17 @@ class Watch:
         task = asyncio.ensure_future(drivers.arun(flow, self.core.async_ports))
         self._running.add(task)
         task.add_done_callback(self._running.discard)
-        return await asyncio.shield(task)
+        try:
+            return await asyncio.shield(task)
+        except asyncio.CancelledError:
+            task.add_done_callback(self._note_unheard)
+            raise
+
+    def _note_unheard(self, task: "asyncio.Future[Any]") -> None:
+        """Count a failure of a flow that nobody waits for any more."""
+        error = None if task.cancelled() else task.exception()
+        if isinstance(error, Exception):
+            self.core.counters.note("watch.unheard", error)
 
     # -- opening -----------------------------------------------------------------------------------
 
@@ -97,27 +88,47 @@ class Watch:
 
         What went around the watch is taken over where the index can be listed. Where it can only be
         counted, and has another number of chunks than is known, nothing is served until `resync`.
+        While others write, nobody can tell that.
         """
         before = yield from StandingOf(self.corpus)
         standing = yield from Declare(self.corpus, self.core.intake.now(), self._silence_s)
-        yield from self._clear_up(standing)
-        if self._view.count is None:
-            return standing
-        count = yield from self._view.count
-        if before is None and count == 0:
-            yield from self._commit("", Change(emptied=True))  # from now on all of it is known
-        elif count != standing.chunks:
-            yield from self._missed(standing, count, first=before is None)
+        yield from self._resolving.clear_up(standing)
+        if self._view.count is not None:
+            if before is None:
+                yield from self._first(self._view.count)
+            else:
+                yield from self._compare(self._view.count)
         now = yield from StandingOf(self.corpus)
         assert now is not None
         return now
 
-    def _missed(self, standing: Standing, count: int, *, first: bool) -> Flow[None]:
-        """Take over what was written without the watch, or say that it cannot be known."""
+    def _first(self, counting: Step[int]) -> Flow[None]:
+        """Learn what an index holds that nobody watched so far; of an empty one all is known."""
+        intent = yield from self._ledger.begin(None)
+
+        def learning() -> Flow[None]:
+            count = yield from counting
+            standing = yield from StandingOf(self.corpus)
+            if standing is not None and standing.complete:  # another one was first
+                yield from self._ledger.withdraw(intent)
+            elif count == 0:
+                yield from self._ledger.commit(intent, Change(emptied=True))
+            elif self._view.listing is not None:
+                yield from self._resolving.take_over(intent, self._view.listing)
+            else:
+                yield from self._ledger.withdraw(intent)
+
+        yield from self._ledger.under(intent, learning())
+
+    def _compare(self, counting: Step[int]) -> Flow[None]:
+        """Compare the number of chunks with what is known; twice, as a write may have come between."""
+        count = yield from self._unlike(counting)
+        standing = yield from StandingOf(self.corpus)
+        if count is None or standing is None or count != (yield from self._unlike(counting)):
+            return
         if self._view.listing is not None:
-            if not first:
-                self._warn(f"{count} chunks are there, {standing.chunks} were known")
-            yield from self._renew()
+            self._ledger.warn(f"{count} chunks are there, {standing.chunks} were known")
+            yield from self._resolving.renew()
         elif standing.complete:
             yield from Block(
                 self.corpus,
@@ -125,45 +136,37 @@ class Watch:
                 " were written around it; call resync() on the watched index",
             )
 
+    def _unlike(self, counting: Step[int]) -> Flow[int | None]:
+        """Count the chunks; ``None`` where they are as many as are known, or others write."""
+        before = yield from StandingOf(self.corpus)
+        count = yield from counting
+        after = yield from StandingOf(self.corpus)
+        if before is None or after is None or before.intents or after.intents:
+            return None
+        same = count == after.chunks or before.chunks != after.chunks
+        return None if same else count
+
     def resync(self) -> Flow[Committed]:
         """Take over what the index holds now, whoever wrote it; then the corpus is served again.
 
-        Without a listing of the index every answer of the corpus becomes stale.
+        Without a listing of the index every answer of the corpus becomes stale. Whatever was torn off
+        its loop while it wrote must have ended.
         """
         standing = yield from StandingOf(self.corpus)
-        if standing is not None:
-            yield from self._clear_up(standing)
-        return (yield from self._renew())
-
-    def _renew(self) -> Flow[Committed]:
-        standing = yield from StandingOf(self.corpus)
-        if self._view.listing is None:
-            done = yield from self._commit("", Change(unknown=True))
-        else:
-            done = yield from self._take_over(self._view.listing)
-        if standing is not None and standing.problem:
-            yield from Block(self.corpus, "")
+        intents = () if standing is None else standing.intents
+        torn = [intent for intent in intents if intent.id in self.core.torn]
+        left = [] if standing is None else self._ledger.left_behind(standing)
+        done = yield from self._resolving.renew()
+        yield from self._resolving.let_go([*left, *torn])
+        for intent in torn:
+            self.core.torn.discard(intent.id)
+            self._ledger.end(intent)
         return done
-
-    def _take_over(self, listing: Step[Sequence[Chunk]]) -> Flow[Committed]:
-        """Take over a listing; what is written while it is made is contested, as with any write."""
-        intent = yield from self._begin(None)
-        try:
-            try:
-                found = yield from listing
-            except Exception:
-                yield from self._commit(intent.id, Change())
-                raise
-            known = yield from KnownChunks(self.corpus, None)
-            added = tuple(_with_vector(chunk, (known.get(chunk.id),)) for chunk in found)
-            return (yield from self._commit(intent.id, Change(added=added, emptied=True)))
-        finally:
-            self.core.writing.discard(intent.id)
 
     def examine(self) -> Flow[list[str]]:
         """Compare what the watch knows with what the index holds; return each problem as a sentence.
 
-        Nothing is changed by it.
+        Nothing is changed by it. While somebody writes, both are not compared.
         """
         standing = yield from StandingOf(self.corpus)
         if standing is None:
@@ -171,14 +174,13 @@ class Watch:
         found = list[str]()
         if standing.problem:
             found.append(f"Corpus {self.corpus!r} is not served: {standing.problem}.")
-        now = self.core.intake.now()
-        gone = [intent for intent in standing.intents if self._is_gone(intent, now)]
-        if gone:
+        left = self._ledger.left_behind(standing)
+        if left:
             found.append(
-                f"Writes to corpus {self.corpus!r} that did not end: {len(gone)}; open the watch again"
+                f"Writes to corpus {self.corpus!r} that did not end: {len(left)}; open the watch again"
                 " or run `stampcache doctor --resolve`."
             )
-        missed = yield from self._differing(standing)
+        missed = "" if standing.intents else (yield from self._differing(standing))
         if missed:
             found.append(
                 f"Corpus {self.corpus!r} was written to around the watch: {missed}; call resync() on"
@@ -189,13 +191,8 @@ class Watch:
     def _differing(self, standing: Standing) -> Flow[str]:
         """Say in what the index differs from what is known; empty where that is not seen."""
         if self._view.listing is not None:
-            there = {chunk.id: chunk.digest for chunk in (yield from self._view.listing)}
-            known = yield from KnownChunks(self.corpus, None)
-            new = len(there.keys() - known.keys())
-            gone = len(known.keys() - there.keys())
-            other = sum(known[one].digest != there[one] for one in known.keys() & there.keys())
-            counts = ((new, "unknown"), (gone, "missing"), (other, "changed"))
-            return ", ".join(f"{count} chunks {what}" for count, what in counts if count)
+            there = yield from self._view.listing
+            return difference((yield from KnownChunks(self.corpus, None)), there)
         if self._view.count is None or not standing.complete:
             return ""
         count = yield from self._view.count
@@ -234,7 +231,7 @@ class Watch:
         intent = yield from self.announce(ids, beyond=beyond)
         try:
             try:
-                result = yield from write
+                result = yield from self._attended(intent, write)
             except Exception:
                 yield from self._find_out(intent, planned)
                 raise
@@ -242,10 +239,11 @@ class Watch:
             if change is None:
                 yield from self._find_out(intent, planned)
             else:
-                yield from self._commit(intent.id, change)
+                yield from self._commit(intent, change)
             return result
         finally:
-            self.core.writing.discard(intent.id)
+            if intent.id not in self.core.torn:
+                self._ledger.end(intent)
 
     def announce(self, ids: Sequence[str] | None, *, beyond: bool = False) -> Flow[Intent]:
         """Say that a write begins, where others make it; whoever does must `tell` what came of it.
@@ -256,106 +254,44 @@ class Watch:
         standing = yield from StandingOf(self.corpus)
         if standing is None:
             standing = yield from self.open()
-        yield from self._clear_up(standing)
-        return (yield from self._begin(ids, beyond=beyond))
-
-    def _begin(self, ids: Sequence[str] | None, *, beyond: bool = False) -> Flow[Intent]:
-        intent = Intent(
-            id=secrets.token_hex(8),
-            at=self.core.intake.now(),
-            owner=this_owner(self.core.token),
-            chunks=tuple(ids or ()),
-            all_known=ids is not None,
-            beyond=beyond,
-        )
-        self.core.writing.add(intent.id)
-        try:
-            yield from Begin(self.corpus, intent)
-        except Exception:
-            self.core.writing.discard(intent.id)
-            raise
-        return intent
+        yield from self._resolving.clear_up(standing)
+        return (yield from self._ledger.begin(ids, beyond=beyond))
 
     def tell(self, intent: Intent, change: Change | None) -> Flow[None]:
         """Say what came of a write that was announced; ``None`` where that is not known."""
         try:
             if change is None:
-                yield from self._resolve(intent, ())
+                yield from self._resolving.find_out(intent, ())
             else:
-                yield from self._commit(intent.id, change)
+                yield from self._commit(intent, change)
         finally:
-            self.core.writing.discard(intent.id)
+            self._ledger.end(intent)
+
+    def _commit(self, intent: Intent, change: Change) -> Flow[None]:
+        if intent.beyond and change.unknown:
+            change = replace(change, beyond=True)
+        yield from self._ledger.commit(intent, change)
+
+    def _attended(self, intent: Intent, write: Step[Result]) -> Step[Result]:
+        """Return a write that is noticed when it is torn off its loop, as when that is closed.
+
+        Threads of the index may go on with it, and nobody will know when they end.
+        """
+
+        async def aio() -> Result:
+            try:
+                return await write.aio()
+            except Exception:
+                raise
+            except BaseException:
+                self.core.torn.add(intent.id)
+                self.core.counters.event("watch.torn")
+                raise
+
+        return Step(sync=write.sync, aio=aio)
 
     def _find_out(self, intent: Intent, planned: Sequence[Chunk]) -> Flow[None]:
         try:
-            yield from self._resolve(intent, planned)
+            yield from self._resolving.find_out(intent, planned)
         except Exception as error:  # noqa: BLE001 - counted; the intent stays, and blocks all hits
             self.core.counters.note("watch.unresolved", error)
-
-    def _clear_up(self, standing: Standing) -> Flow[None]:
-        """Resolve the intents of writers that are gone."""
-        now = self.core.intake.now()
-        for intent in standing.intents:
-            if self._is_gone(intent, now):
-                self._warn("a write did not end")
-                yield from self._resolve(intent, ())
-
-    def _is_gone(self, intent: Intent, now: float) -> bool:
-        """Tell whether nobody will end a write; one of this very cache is known to run, or not to."""
-        if intent.owner == this_owner(self.core.token):
-            return intent.id not in self.core.writing
-        return is_gone(intent, now)
-
-    def _resolve(self, intent: Intent, planned: Sequence[Chunk]) -> Flow[None]:
-        """Find out what a write that did not end has done, and tell that."""
-        look = self._view.look
-        if intent.beyond:
-            yield from self._commit(intent.id, Change(unknown=True))
-            return
-        if not intent.all_known or look is None:
-            if self._view.listing is None:
-                yield from self._commit(intent.id, Change(unknown=True, removed=intent.chunks))
-            else:
-                yield from self._renew()
-                yield from self._commit(intent.id, Change())
-            return
-        found = {chunk.id: chunk for chunk in (yield from look(intent.chunks))}
-        known = yield from KnownChunks(self.corpus, intent.chunks)
-        new = {chunk.id: chunk for chunk in planned}
-        there = [_with_vector(one, (known.get(i), new.get(i))) for i, one in found.items()]
-        gone = tuple(one for one in intent.chunks if one not in found)
-        yield from self._commit(intent.id, Change(added=tuple(there), removed=gone))
-
-    def _commit(self, intent: str, change: Change) -> Flow[Committed]:
-        done = yield from Commit(self.corpus, intent, change, self.core.intake.now())
-        for listen in tuple(self.core.listeners):
-            listen(self.corpus, change)
-        counters = self.core.counters
-        counters.event("watch.writes")
-        counters.event("watch.stale", done.stale)
-        counters.event("watch.restored", done.restored)
-        return done
-
-    def _warn(self, what: str) -> None:
-        self.core.counters.event("watch.missed")
-        _LOGGER.warning("Corpus %r: %s; what the cache knows of it is renewed.", self.corpus, what)
-
-
-def _with_vector(chunk: Chunk, others: Iterable[Chunk | None]) -> Chunk:
-    """Return a chunk with the vector of another record of the same chunk, where its own is unknown."""
-    if chunk.vector:
-        return chunk
-    same = (one for one in others if one is not None and one.digest == chunk.digest)
-    return next((replace(chunk, vector=one.vector) for one in same), chunk)
-
-
-def chunk_digest(text: str, metadata: Mapping[str, object], *, volatile: Iterable[str] = ()) -> str:
-    """Return what stands for a chunk: its text, white space folded, and metadata that lasts.
-
-    Raises:
-        CanonicalError: metadata holds a value that is no JSON.
-    """
-    ignored = VOLATILE.union(volatile)
-    lasting = {name: value for name, value in metadata.items() if name not in ignored}
-    parts = [canonical.encode(canonical.text(text)), canonical.value(lasting)]
-    return canonical.digest(parts, person=b"watched")

@@ -70,11 +70,13 @@ def resolve(store: Store) -> Iterator[str]:
         gone: list[Intent] = [one for one in standing.intents if is_gone(one, now)]
         stale = 0
         for intent in gone:
-            change = Change(unknown=True, removed=intent.chunks)
+            change = Change(unknown=True, removed=intent.chunks, beyond=intent.beyond)
             done = store.corpora.commit(standing.corpus, intent.id, change, now=now)
             stale += done.stale
         if standing.problem:
             stale += store.corpora.commit(standing.corpus, "", Change(unknown=True), now=now).stale
             store.corpora.block(standing.corpus, "")
         if gone or standing.problem:
-            yield f"Corpus {standing.corpus!r} is served again; {stale} answers of it became stale."
+            left = decide.standing(store.corpora.standing(standing.corpus), standing.corpus, now)
+            again = "is served again" if left is None else f"is not served yet ({left.detail})"
+            yield f"Corpus {standing.corpus!r} {again}; {stale} answers of it became stale."

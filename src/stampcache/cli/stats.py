@@ -49,6 +49,7 @@ def stats(url: Url, *, json: AsJson = False) -> None:
     unserved = {**figures.group("miss"), **figures.group("stale")}
     _show_group(console, "not served, by reason", _phrased(unserved))
     _show_group(console, "not stored, by reason", _phrased(figures.group("refused")))
+    _show_group(console, "watched corpora", figures.group("watch"))
     _show_group(console, "failures", figures.group("error"))
     console.print(_SAVED_EVERY, style="dim")
 
@@ -74,6 +75,7 @@ def _as_json(figures: Figures) -> dict[str, object]:
         "misses": figures.group("miss"),
         "stale": figures.group("stale"),
         "refused": figures.group("refused"),
+        "watched": figures.group("watch"),
         "errors": figures.group("error"),
         "saved": {"tokens": served.saved_tokens, "seconds": served.saved_s},
         "made": {

@@ -1,6 +1,6 @@
 """The watched corpora of the memory store. Its verbs take the store's lock; ``standing`` does not."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from itertools import takewhile
 from typing import Protocol
@@ -57,11 +57,21 @@ class _Corpus:
     def __init__(self, standing: Standing) -> None:
         self.standing = standing
         self.watched = False
+        self.doubted = 0
+        """Chunks that were added before this sequence may have gone or changed unseen."""
         self.chunks: dict[str, _Kept] = {}
         self.same_vector: dict[bytes, dict[str, Chunk]] = {}
         self.reaches: Reaches[str] = Reaches()
         self.reach: dict[str, Reach] = {}
         self.differences: dict[str, tuple[Difference, ...]] = {}
+
+    def known(self, ids: Sequence[str] | None) -> Mapping[str, Chunk]:
+        """Return the chunks of these ids, or all, by id, for comparison with what is written."""
+        some = self.chunks if ids is None else [one for one in ids if one in self.chunks]
+        return {
+            one: differing.doubtful(kept.chunk) if kept.sequence < self.doubted else kept.chunk
+            for one, kept in ((one, self.chunks[one]) for one in some)
+        }
 
     def drop(self, chunk: Chunk) -> None:
         """Forget a chunk; whatever takes its place comes last, by its sequence."""
@@ -75,6 +85,14 @@ class _Corpus:
         """Take up a chunk."""
         self.chunks[chunk.id] = _Kept(chunk, sequence)
         self.same_vector.setdefault(chunk.vector, {})[chunk.id] = chunk
+
+    def doubt(self, name: str) -> None:
+        """Note that a chunk was found otherwise than it is known."""
+        kept = self.chunks.get(name)
+        if kept is not None:
+            chunk = differing.doubtful(kept.chunk)
+            self.chunks[name] = replace(kept, chunk=chunk)
+            self.same_vector[chunk.vector][name] = chunk
 
     def other_of(self, chunk: Chunk) -> Chunk | None:
         """Return a chunk of the same vector and another digest."""
@@ -123,21 +141,21 @@ class MemoryCorpora:
         with self._open():
             here = self._of(corpus, now)
             intents = {one.id: one for one in here.standing.intents}
-            change = differing.contested(change, intents.pop(intent, None))
-            known = self.chunks(corpus, None if change.emptied else differing.named(change))
+            change = differing.contested(change, differing.own_intent(intents, intent, now))
+            known = here.known(None if change.emptied else differing.named(change))
             done = differing.written(known, change, complete=here.standing.complete)
             committed = Committed()
             if done:
                 sequence = self._entries.record(differing.trace_of(corpus, done))
+                if change.doubts:
+                    here.doubted = sequence
                 committed = self._take_over(here, done, sequence)
-            left = tuple(differing.contesting(one, change) for one in intents.values())
-            complete = not change.unknown and (change.emptied or here.standing.complete)
             here.standing = replace(
                 here.standing,
-                intents=left,
+                intents=tuple(_left(intents, intent, change)),
                 heard_at=now,
                 chunks=len(here.chunks),
-                complete=complete,
+                complete=differing.is_complete(change, before=here.standing.complete),
             )
             return committed
 
@@ -205,6 +223,8 @@ class MemoryCorpora:
         here = self._at(reach.corpus)
         here.reach[entry.id] = reach
         here.reaches.update({entry.id: reach})
+        for one in reach.doubts:
+            here.doubt(one)
 
     def forget(self, entry_id: str) -> None:
         """Forget an entry, if it has a reach."""
@@ -270,3 +290,12 @@ class MemoryCorpora:
             return -1
         self._entries.suspend(entry, change)
         return 1
+
+
+def _left(intents: Mapping[str, Intent], own: str, change: Change) -> Iterator[Intent]:
+    """Yield the intents that stay after a commit, each with what it contests."""
+    for one in intents.values():
+        if one.id != own:
+            yield differing.contesting(one, change)
+        elif change.unfinished:
+            yield one

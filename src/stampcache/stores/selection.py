@@ -49,7 +49,10 @@ def _takes_from(trace: Trace, reach: Reach, entry: Entry) -> bool:
     """Tell whether a write changed or removed what an entry with a reach was made from."""
     if trace.unknown or not reach.question:
         return True
-    cited = {chunk.chunk for chunk in entry.evidence or ()}
+    evidence = entry.evidence or ()
+    if len(evidence) < len(reach.digests):  # nobody knows here what else was found
+        return bool(trace.chunks)
+    cited = {chunk.chunk for chunk in evidence}
     return "" in cited or not cited.isdisjoint(trace.chunks)
 
 

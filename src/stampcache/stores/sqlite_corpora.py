@@ -152,7 +152,7 @@ class SqliteCorpora:
                 touched = loaded.reaches.touched(expected)
             with self._file.transaction() as writer:
                 _know(writer, corpus, now)
-                change = _contested(writer, corpus, intent, change)
+                change = _contested(writer, corpus, intent, change, now)
                 done = _written(writer, corpus, change)
                 committed = Committed()
                 if done:
@@ -161,10 +161,11 @@ class SqliteCorpora:
                         touched = loaded.reaches.touched(done)
                     else:
                         touched |= Reaches(late).touched(done)
-                    committed = self._take_over(writer, corpus, done, touched)
+                    committed = self._take_over(writer, corpus, done, touched, doubts=change.doubts)
                 writer.execute(sqlite_text.HEARD, (now, corpus))
-                if change.emptied or change.unknown:
-                    writer.execute(sqlite_text.COMPLETE, (not change.unknown, corpus))
+                stays = differing.is_complete(change, before=True)
+                if change.emptied or not stays:
+                    writer.execute(sqlite_text.COMPLETE, (stays, corpus))
                 return committed
 
     # -- what is known -----------------------------------------------------------------------------
@@ -233,11 +234,19 @@ class SqliteCorpora:
                 return
 
     def _take_over(
-        self, writer: sqlite3.Connection, corpus: str, done: Written, touched: Touched[int]
+        self,
+        writer: sqlite3.Connection,
+        corpus: str,
+        done: Written,
+        touched: Touched[int],
+        *,
+        doubts: bool,
     ) -> Committed:
         trace = differing.trace_of(corpus, done)
         reached.mark_beside(writer, trace)
         sequence = writes.log_change(writer, trace)
+        if doubts:
+            writer.execute(sqlite_text.DOUBT, (sequence, corpus))
         gone = [(corpus, chunk.id) for chunk in done.removed]
         writer.executemany(sqlite_text.DROP_CHUNK, gone)
         writer.executemany(
@@ -263,12 +272,16 @@ def _know(writer: sqlite3.Connection, corpus: str, now: float) -> None:
         writes.log_change(writer, Trace(corpus=corpus, unknown=True))
 
 
-def _contested(writer: sqlite3.Connection, corpus: str, intent: str, change: Change) -> Change:
+def _contested(
+    writer: sqlite3.Connection, corpus: str, intent: str, change: Change, now: float
+) -> Change:
     """Resolve an intent, and tell those of others; return what of the change is known for certain."""
     rows = writer.execute(sqlite_text.INTENTS, (corpus,)).fetchall()
     intents = {one.id: one for one in (_INTENT.decode(body) for (body,) in rows)}
-    change = differing.contested(change, intents.pop(intent, None))
-    writer.execute(sqlite_text.RESOLVE, (intent,))
+    change = differing.contested(change, differing.own_intent(intents, intent, now))
+    if not change.unfinished:
+        writer.execute(sqlite_text.RESOLVE, (intent,))
+    intents.pop(intent, None)
     for one in intents.values():
         body = msgspec.msgpack.encode(differing.contesting(one, change))
         writer.execute(sqlite_text.INTEND, (one.id, corpus, body))
@@ -277,8 +290,14 @@ def _contested(writer: sqlite3.Connection, corpus: str, intent: str, change: Cha
 
 def _written(reader: sqlite3.Connection, corpus: str, change: Change) -> Written:
     row = reader.execute(sqlite_text.IS_COMPLETE, (corpus,)).fetchone()
-    known = _chunks(reader, corpus, _ids(change))
-    return differing.written(known, change, complete=row is not None and bool(row[0]))
+    complete, doubted = (False, 0) if row is None else row
+    known = {
+        one[0]: differing.doubtful(writes.chunk_of(one))
+        if one[4] < doubted
+        else writes.chunk_of(one)
+        for one in _chunk_rows(reader, corpus, _ids(change))
+    }
+    return differing.written(known, change, complete=bool(complete))
 
 
 def _ids(change: Change) -> Sequence[str] | None:
@@ -306,12 +325,16 @@ def _read_standing(reader: sqlite3.Connection, corpus: str) -> Standing | None:
 
 
 def _chunks(reader: sqlite3.Connection, corpus: str, ids: Sequence[str] | None) -> dict[str, Chunk]:
+    return {row[0]: writes.chunk_of(row) for row in _chunk_rows(reader, corpus, ids)}
+
+
+def _chunk_rows(
+    reader: sqlite3.Connection, corpus: str, ids: Sequence[str] | None
+) -> Iterable[tuple[str, str, str, bytes, int]]:
     if ids is None:
-        rows: Iterable[tuple[str, str, str, bytes]] = reader.execute(sqlite_text.CHUNKS, (corpus,))
-    else:
-        asked = (reader.execute(sqlite_text.CHUNK, (corpus, one)).fetchone() for one in ids)
-        rows = (row for row in asked if row is not None)
-    return {row[0]: writes.chunk_of(row) for row in rows}
+        return reader.execute(sqlite_text.CHUNKS, (corpus,))
+    asked = (reader.execute(sqlite_text.CHUNK, (corpus, one)).fetchone() for one in ids)
+    return (row for row in asked if row is not None)
 
 
 def _stored_since(

@@ -111,6 +111,7 @@ _CORPORA = """
         silence_s REAL,
         chunks INTEGER NOT NULL DEFAULT 0,
         complete INTEGER NOT NULL DEFAULT 0,
+        doubted INTEGER NOT NULL DEFAULT 0,
         swept_at REAL,
         checked INTEGER NOT NULL DEFAULT 0,
         drifted INTEGER NOT NULL DEFAULT 0

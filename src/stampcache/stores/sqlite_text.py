@@ -79,19 +79,20 @@ CORPORA = "SELECT corpus FROM stampcache_corpora ORDER BY corpus"
 BLOCK = "UPDATE stampcache_corpora SET problem = ? WHERE corpus = ?"
 HEARD = "UPDATE stampcache_corpora SET heard_at = ? WHERE corpus = ?"
 COMPLETE = "UPDATE stampcache_corpora SET complete = ? WHERE corpus = ?"
+DOUBT = "UPDATE stampcache_corpora SET doubted = ? WHERE corpus = ?"
 SWEPT = (
     "UPDATE stampcache_corpora SET heard_at = ?1, swept_at = ?1, checked = ?2, drifted = ?3"
     " WHERE corpus = ?4"
 )
-IS_COMPLETE = "SELECT complete FROM stampcache_corpora WHERE corpus = ?"
+IS_COMPLETE = "SELECT complete, doubted FROM stampcache_corpora WHERE corpus = ?"
 IS_WRITTEN = "SELECT 1 FROM stampcache_intents WHERE corpus = ? LIMIT 1"
 INTENTS = "SELECT body FROM stampcache_intents WHERE corpus = ? ORDER BY id"
 INTEND = "INSERT OR REPLACE INTO stampcache_intents (id, corpus, body) VALUES (?, ?, ?)"
 RESOLVE = "DELETE FROM stampcache_intents WHERE id = ?"
-CHUNK = "SELECT chunk, source, digest, vector FROM stampcache_chunks WHERE corpus = ? AND chunk = ?"
-CHUNKS = "SELECT chunk, source, digest, vector FROM stampcache_chunks WHERE corpus = ?"
+CHUNKS = "SELECT chunk, source, digest, vector, sequence FROM stampcache_chunks WHERE corpus = ?"
+CHUNK = CHUNKS + " AND chunk = ?"
 OTHER_OF_VECTOR = (
-    "SELECT chunk, source, digest, vector FROM stampcache_chunks WHERE corpus = ?1"
+    "SELECT chunk, source, digest, vector, sequence FROM stampcache_chunks WHERE corpus = ?1"
     " AND substr(vector, 1, 16) = substr(?2, 1, 16) AND vector = ?2 AND digest <> ?3 LIMIT 1"
 )
 CHUNKS_SINCE = CHUNKS + " AND sequence > ?"
@@ -99,6 +100,7 @@ ADD_CHUNK = (
     "INSERT INTO stampcache_chunks (corpus, chunk, source, digest, vector, sequence)"
     " VALUES (?, ?, ?, ?, ?, ?)"
 )
+DOUBT_CHUNK = "UPDATE stampcache_chunks SET digest = ? WHERE corpus = ? AND chunk = ?"
 DROP_CHUNK = "DELETE FROM stampcache_chunks WHERE corpus = ? AND chunk = ?"
 ADD_REACH = (
     "INSERT INTO stampcache_reaches (entry, corpus, settings, body, changed) VALUES (?, ?, ?, ?, ?)"

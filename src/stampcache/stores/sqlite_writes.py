@@ -11,6 +11,7 @@ import msgspec
 import numpy as np
 from msgspec import Struct
 
+from stampcache import differing
 from stampcache.corpora import Chunk, Reach, Trace
 from stampcache.errors import CodecError
 from stampcache.model import Entry, Selector, Vector, stamp_values
@@ -57,7 +58,7 @@ def added_since(reader: sqlite3.Connection, corpus: str, fence: int) -> list[Chu
     return [chunk_of(row) for row in reader.execute(sqlite_text.CHUNKS_SINCE, (corpus, fence))]
 
 
-def chunk_of(row: tuple[str, str, str, bytes]) -> Chunk:
+def chunk_of(row: tuple[str, str, str, bytes, int]) -> Chunk:
     """Return a chunk from its row."""
     return Chunk(id=row[0], source=row[1], digest=row[2], vector=row[3])
 
@@ -107,6 +108,11 @@ def write(writer: sqlite3.Connection, entry: Entry, body: Body, sequence: int) -
     if reach is not None:
         within = (reach.corpus, reach.settings, msgspec.msgpack.encode(reach))
         writer.execute(sqlite_text.ADD_REACH, (row, *within, sequence))
+        for one in reach.doubts:
+            found = writer.execute(sqlite_text.CHUNK, (reach.corpus, one)).fetchone()
+            if found is not None:
+                digest = differing.doubtful(chunk_of(found)).digest
+                writer.execute(sqlite_text.DOUBT_CHUNK, (digest, reach.corpus, one))
 
 
 def depend(writer: sqlite3.Connection, row: int, entry: Entry) -> None:

@@ -93,6 +93,27 @@ class ReachContract:
         assert watched.put(citing(A, B, key="late"), None, fence, reach(A, B)).stored
         assert not watched.put(citing(A, C, key="bad"), None, fence, reach(A, C)).stored
 
+    def test_a_fill_is_refused_that_found_more_than_it_cites(self, watched: Store) -> None:
+        fence = watched.sequence()
+        write(watched, Change(removed=("b",)))
+        late = watched.put(citing(A, key="late"), None, fence, reach(A, B))
+        assert not late.stored
+        assert watched.put(citing(A, key="late"), None, watched.sequence(), reach(A, B)).stored
+
+    def test_what_was_found_otherwise_differs_from_all_that_is_written(
+        self, watched: Store
+    ) -> None:
+        doubting = replace(ANY, for_good=True, doubts=("a", "x"))
+        for _ in range(2):
+            assert put(watched, citing(A, key="any"), doubting).stored
+        assert watched.corpora.chunks(CORPUS, ["b"]) == {"b": B}
+        assert not kept(watched, "any").invalidated
+        write(watched, Change(added=(B,)))
+        assert not kept(watched, "any").invalidated
+        write(watched, Change(added=(A,)))
+        assert kept(watched, "any").invalidated
+        assert watched.corpora.chunks(CORPUS, ["a"]) == {"a": A}
+
     def test_no_fill_is_stored_while_documents_are_written(self, watched: Store) -> None:
         watched.corpora.begin(CORPUS, Intent(id="1", at=NOW))
         late = put(watched, citing(A, key="late"), reach(A, wanted=1))

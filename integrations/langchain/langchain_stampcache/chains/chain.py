@@ -294,7 +294,8 @@ class CachedChain(Runnable[Given, Result]):
 
         Those are stale from then on. With more of them than ``tolerate`` nothing of the corpus is served
         until it was resynced. It looks at answers to a question alone: no history, no other inputs,
-        nothing configured. Where it depends on who asks what is retrieved, call it in that scope.
+        nothing configured. In a scope it looks at the answers of that scope only: where it depends on who
+        asks what is retrieved, call it in each.
 
         Args:
             sample: so many answers at most.

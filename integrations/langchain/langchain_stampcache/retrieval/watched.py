@@ -173,8 +173,8 @@ class _Search:
         if before.corpus != watch.corpus:
             raise ConfigError(
                 f"{where} reads from corpus {watch.corpus!r} and {self._first} from"
-                f" {before.corpus!r}; answers from several corpora cannot be watched: use one"
-                f" corpus=, {_ELSE}."
+                f" {before.corpus!r}; answers from several corpora cannot be watched: retrieve"
+                f" from one, {_ELSE}."
             )
         return True
 

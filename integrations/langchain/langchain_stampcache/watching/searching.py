@@ -8,7 +8,7 @@ from langchain_core.documents import Document
 from msgspec import Struct
 
 from langchain_stampcache.watching.chunks import ChunkForm, digests_of
-from langchain_stampcache.watching.filters import function_looks_at, looked_at
+from langchain_stampcache.watching.filters import function_looks_at, looked_at, text_looked_at
 from stampcache.adapters import Metric, Reading, as_bytes
 
 _OPTIONS = frozenset({"embedding", "filter", "k", "query", "score_threshold"})
@@ -82,12 +82,14 @@ class Searching:
     def unknown(self, problem: str, args: Sequence[Any], options: Mapping[str, Any]) -> Search:
         """Return what a call comes to of which nothing is known."""
         looks_at = looked_at([args, options], self._form.volatile)
-        return Search(problem=problem, looks_at=looks_at)
+        of_text = text_looked_at(options.get("where_document"))
+        return Search(problem=problem, looks_at=looks_at or of_text)
 
     def _looks_at(self, given: Mapping[str, Any]) -> str:
-        filters = (value for name, value in given.items() if name not in _NO_FILTERS)
-        found = (looked_at(value, self._form.volatile) for value in filters)
-        return next((one for one in found if one), "")
+        filters = {name: value for name, value in given.items() if name not in _NO_FILTERS}
+        found = (looked_at(value, self._form.volatile) for value in filters.values())
+        of_text = text_looked_at(filters.get("where_document"))
+        return next((one for one in found if one), of_text)
 
     def _unplain(self, given: Mapping[str, Any], wanted: object) -> str:
         unknown = next((name for name in given if name not in self._plain), "")

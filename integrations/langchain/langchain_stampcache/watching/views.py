@@ -17,7 +17,7 @@ from msgspec.structs import replace
 from langchain_stampcache.schemas import name_of
 from langchain_stampcache.watching.chunks import ChunkForm
 from stampcache import ConfigError
-from stampcache.adapters import Chunk, IndexView, Metric, Step, as_bytes
+from stampcache.adapters import Chunk, IndexView, Metric, Step, as_bytes, holds_secret
 
 IN_MEMORY = frozenset({"langchain_core.vectorstores.in_memory.InMemoryVectorStore"})
 CHROMA = frozenset({
@@ -48,7 +48,8 @@ class Known(Struct, frozen=True, kw_only=True):
     """What is known of a store's class.
 
     ``numbered`` says that it gives chunks without ids random ones, and takes ids as they are;
-    ``options`` are further names of search options that leave a search a plain one.
+    ``options`` are further names of search options that leave a search a plain one; ``index`` tells the
+    index behind the store from others of its kind.
     """
 
     view: IndexView
@@ -56,6 +57,7 @@ class Known(Struct, frozen=True, kw_only=True):
     numbered: bool = False
     keeping: Keeping = Keeping.UNKNOWN
     options: frozenset[str] = frozenset()
+    index: str = ""
 
     def measured(self, metric: Metric) -> "Known":
         """Return the same with the metric that its user says."""
@@ -74,6 +76,8 @@ def known_of(store: VectorStore, form: ChunkForm, listing: Listing | None) -> Kn
         known = _faiss(store, form, exact=itself in FAISS)
     else:
         known = Known(view=IndexView(look=_looking(store, form)))
+    if not known.index:
+        known = replace(known, index=f"{itself} {_named(store)}")
     if listing is None:
         return known
     listed = threaded(lambda: [_listed(form, one) for one in listing()])
@@ -97,6 +101,13 @@ def gives_straight_relevances(store: VectorStore, metric: Metric | None) -> bool
 def threaded(call: Callable[[], Result]) -> Step[Result]:
     """Return a step that waits, if it must, in a thread of its own."""
     return Step(sync=call, aio=lambda: asyncio.to_thread(call))
+
+
+def _named(store: VectorStore) -> dict[str, object]:
+    """Return the plain attributes of a store, such as the name of its collection."""
+    held = getattr(store, "__dict__", {})
+    plain = (name for name in sorted(held) if isinstance(held[name], str | int | float))
+    return {name: held[name] for name in plain if not holds_secret(name.lstrip("_"), held[name])}
 
 
 def _listed(form: ChunkForm, document: Document) -> Chunk:
@@ -124,6 +135,11 @@ def _looking(
     return look
 
 
+def _object(store: object) -> str:
+    """Return what stands for an index that is the store itself."""
+    return f"object {id(store)}"
+
+
 def _in_memory(store: Any, form: ChunkForm, *, exact: bool) -> Known:
     def chunk(kept: dict[str, Any]) -> Chunk:
         return form.chunk(kept["id"], kept["text"], kept["metadata"], as_bytes(kept["vector"]))
@@ -141,6 +157,7 @@ def _in_memory(store: Any, form: ChunkForm, *, exact: bool) -> Known:
         metric=Metric.COSINE if exact else None,
         numbered=exact,
         keeping=Keeping.GIVEN if exact else Keeping.UNKNOWN,
+        index=_object(store),
     )
 
 
@@ -174,6 +191,7 @@ def _chroma(store: Any, form: ChunkForm, *, exact: bool) -> Known:
         numbered=exact,
         keeping=Keeping.MERGED if exact else Keeping.UNKNOWN,
         options=frozenset({"where_document"}),
+        index=f"collection {store._collection.id}",
     )
 
 
@@ -211,6 +229,7 @@ def _faiss(store: Any, form: ChunkForm, *, exact: bool) -> Known:
         numbered=exact,
         keeping=Keeping.GIVEN if exact else Keeping.UNKNOWN,
         options=frozenset({"fetch_k"}),
+        index=_object(store),
     )
 
 

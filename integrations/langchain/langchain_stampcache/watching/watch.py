@@ -9,6 +9,7 @@ from langchain_core.vectorstores import VectorStore
 
 from langchain_stampcache.schemas import name_of
 from langchain_stampcache.watching.chunks import ChunkForm
+from langchain_stampcache.watching.corpus import CorpusWatch
 from langchain_stampcache.watching.docstore import WatchedDocstore
 from langchain_stampcache.watching.embedder import put_before
 from langchain_stampcache.watching.reading import Reads
@@ -18,23 +19,13 @@ from langchain_stampcache.watching.store import WatchedVectorStore
 from langchain_stampcache.watching.views import Known, Listing, known_of
 from langchain_stampcache.watching.writing import Writes
 from stampcache import AsyncCache, Cache, ConfigError
-from stampcache.adapters import VOLATILE, Core, IndexView, Metric, Watch
+from stampcache.adapters import VOLATILE, IndexView, Metric
 
 Key = TypeVar("Key")
 Value = TypeVar("Value")
 
 _WATCHED = (WatchedVectorStore, WatchedRecordManager, WatchedDocstore)
 _METRICS = ", ".join(repr(one.value) for one in Metric)
-
-
-class CorpusWatch(Watch):
-    """The watch over one corpus, and the metadata there that says nothing."""
-
-    def __init__(
-        self, core: Core, corpus: str, view: IndexView, *, silence_s: float | None, form: ChunkForm
-    ) -> None:
-        super().__init__(core, corpus, view, silence_s=silence_s)
-        self.volatile = form.volatile
 
 
 @overload
@@ -93,8 +84,8 @@ def watch(
     Args:
         thing: a vector store, a record manager, or a store of parent documents.
         cache: an open cache; whoever only ingests needs no tenant.
-        corpus: the name of the body of documents, the same for all who write or ask; by default the
-            cache's own.
+        corpus: the name of the documents of this one index, the same for all who write or ask; by
+            default the cache's own. Where two indexes have one name, any write ends all answers.
         metric: how the vector store compares: ``"cosine"``, ``"dot"`` or ``"l2"``. Known of LangChain's
             in-memory store, Chroma and FAISS. Where it is unknown, any write ends all answers.
         volatile: names of metadata that change whenever a document is ingested, though what it says does
@@ -116,7 +107,9 @@ def watch(
         known = known_of(thing, form, listing)
         if metric is not None:
             known = known.measured(_metric(metric))
-        over = CorpusWatch(cache.core, name, known.view, silence_s=silence_s, form=form)
+        over = CorpusWatch(
+            cache.core, name, known.view, silence_s=silence_s, form=form, index=known.index
+        )
         over.run(over.open())
         return _watched_store(thing, over, form, known)
     if metric is not None or listing is not None or set(volatile):
@@ -134,7 +127,7 @@ def watch(
 
 
 def _watched_store(
-    store: VectorStore, over: Watch, form: ChunkForm, known: Known
+    store: VectorStore, over: CorpusWatch, form: ChunkForm, known: Known
 ) -> WatchedVectorStore:
     embeddings = put_before(store)
     if embeddings is None:
@@ -144,7 +137,7 @@ def _watched_store(
     return WatchedVectorStore(store, over, Writes(store, over, form, known, embeddings), reads)
 
 
-def _open_beside(over: Watch, silence_s: float | None) -> None:
+def _open_beside(over: CorpusWatch, silence_s: float | None) -> None:
     """Begin to watch; what the watch of a vector store has said of the corpus stays as it is."""
     if silence_s is not None or over.core.store.corpora.standing(over.corpus) is None:
         over.run(over.open())

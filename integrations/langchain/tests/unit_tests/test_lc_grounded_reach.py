@@ -96,7 +96,7 @@ def test_a_filter(desk: Desk) -> None:
 
 
 def test_a_filter_that_is_a_function(desk: Desk) -> None:
-    chain = desk.chain(desk.retriever(filter=lambda one: "50" not in one.page_content))
+    chain = desk.chain(desk.retriever(filter=lambda one: one.metadata["source"] != "50.md"))
     assert "any write to corpus 'handbook' ends it (its filter is a function)" in reach_of(chain)
     assert ends_with_anything(desk, chain)
 

@@ -129,7 +129,19 @@ def test_a_filter_over_what_lasts_is_plain(opened: Cache, where: Any, unseen: st
 def test_a_filter_over_the_text_is_plain(opened: Cache) -> None:
     store = filled(opened, STORES["chroma"]())
     search = store.similarity_search
-    assert told(search, "travel", k=1, where_document={"$contains": "train"}).problem == ""
+    reading = told(search, "travel", k=1, where_document={"$contains": "train"})
+    assert (reading.problem, reading.unseen) == ("", "")
+
+
+@pytest.mark.parametrize(
+    "where", [{"$contains": "by train"}, {"$contains": "caf\u00e9"}, {"$regex": "trains*"}]
+)
+def test_a_filter_over_the_text_may_look_at_white_space(opened: Cache, where: Any) -> None:
+    store = filled(opened, STORES["chroma"]())
+    for read in (store.similarity_search, store.get):
+        given = () if read == store.get else ("travel",)
+        reading = told(read, *given, where_document=where)
+        assert reading.unseen == "its search looks at 'white space', which changes unseen"
 
 
 def test_searches_of_other_names_are_told(opened: Cache) -> None:

@@ -1,5 +1,6 @@
 """What is told of the searches of a watched store: the plain ones, and why others are not."""
 
+import functools
 from typing import Any
 
 import numpy as np
@@ -22,6 +23,10 @@ def filled(cache: Cache, inner: Any = None, **options: Any) -> Any:
     store = watched(cache, inner, **options)
     store.add_documents(list(DOCUMENTS))
     return store
+
+
+def says_days(one: Document) -> bool:
+    return "days" in one.page_content
 
 
 async def atold(call: Any, *args: Any, **options: Any) -> Reading:
@@ -96,7 +101,10 @@ def test_what_is_found_is_told_with_a_problem_too(opened: Cache) -> None:
 @pytest.mark.parametrize(
     ("lets", "unseen"),
     [
-        (lambda one: "days" in one.page_content, ""),
+        (lambda one: "days" in one.page_content, "white space"),
+        (lambda one: not says_days(one) or True, "white space"),
+        (lambda one: one.metadata["year"] > 0 or one.metadata["mtime"] > 1, "mtime"),
+        (lambda one, name="mtime": one.metadata["year"] > 0 or one.metadata[name] > 1, "mtime"),
         (lambda one: one.metadata["year"] == 1, ""),
         (lambda one: one.metadata.get("year", 1) == 1 and "source" in one.metadata, ""),
         (lambda one: one.metadata.get("updated_at", 0) == 0, "updated_at"),
@@ -116,6 +124,12 @@ def test_a_function_that_filters_may_look_at_what_lasts(
     assert reading.unseen == (
         f"its search looks at '{unseen}', which changes unseen" if unseen else ""
     )
+
+
+def test_what_filters_and_cannot_be_read_may_look_at_anything(opened: Cache) -> None:
+    lets = functools.partial(lambda year, one: one.metadata["year"] == year, 2)
+    reading = told(filled(opened).similarity_search, "travel", k=1, filter=lets)
+    assert reading.unseen == "its search looks at 'anything', which changes unseen"
 
 
 def test_an_unknown_option_is_a_problem(opened: Cache) -> None:

@@ -17,8 +17,8 @@ from llama_index_stampcache.watching.chunks import NodeForm
 from llama_index_stampcache.watching.stores import Scale, Texts
 from stampcache.adapters import CanonicalError, Metric, Reading, as_bytes
 
-OF_DOCUMENTS = frozenset({"doc_id", "document_id", "ref_doc_id"})
-"""What stores note of the document of a node; a document that was read again may have another id."""
+_IDS = frozenset({"doc_id", "document_id", "id", "id_", "node_id", "ref_doc_id"})
+"""What stores note of a node and its document; what is ingested again may have others."""
 _CLOSE = 1e-6
 """How far two computations of one similarity may be apart, as a share of it."""
 
@@ -54,7 +54,8 @@ class Searches:
         beyond: VectorStoreQueryResult | None,
     ) -> Reading:
         """Return what is told of a search; ``beyond`` is what `one_more` found."""
-        unseen = sorted({*_names(query.filters), *_names(options)} & self._not_told)
+        names = {*_names(query.filters), *_names(options)}
+        unseen = sorted(name for name in names if name in self._not_told or name.startswith("_"))
         if unseen:
             problem = f"its filter looks at {unseen[0]!r}, whose changes are not told"
             return Unkept(corpus=self._corpus, problem=problem)
@@ -100,7 +101,7 @@ class Searches:
 
     @property
     def _not_told(self) -> frozenset[str]:
-        return self._form.volatile | OF_DOCUMENTS
+        return self._form.volatile | _IDS
 
     def _is_restricted(self, query: VectorStoreQuery) -> bool:
         """Tell whether a search is among some nodes only.

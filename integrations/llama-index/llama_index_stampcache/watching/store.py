@@ -123,12 +123,14 @@ class WatchedVectorStore(BasePydanticVectorStore):
     def delete(self, ref_doc_id: str, **delete_kwargs: Any) -> None:
         """Delete the nodes of a document."""
         write = self._delete(ref_doc_id, delete_kwargs)
-        self.watched.run(self._writes.delete_document(ref_doc_id, write, self._delete_ids))
+        by_ids = None if delete_kwargs else self._delete_ids
+        self.watched.run(self._writes.delete_document(ref_doc_id, write, by_ids))
 
     async def adelete(self, ref_doc_id: str, **delete_kwargs: Any) -> None:
         """See `delete`."""
         write = self._delete(ref_doc_id, delete_kwargs)
-        await self.watched.arun(self._writes.delete_document(ref_doc_id, write, self._delete_ids))
+        by_ids = None if delete_kwargs else self._delete_ids
+        await self.watched.arun(self._writes.delete_document(ref_doc_id, write, by_ids))
 
     def delete_nodes(
         self,

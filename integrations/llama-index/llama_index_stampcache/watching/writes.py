@@ -113,13 +113,16 @@ class Writes:
         return {c.id: c if times[c.id] == 1 else replace(c, vector=b"") for c in chunks}
 
     def delete_document(
-        self, document: str, write: Step[None], by_ids: Callable[[Sequence[str]], Step[None]]
+        self,
+        document: str,
+        write: Step[None],
+        by_ids: Callable[[Sequence[str]], Step[None]] | None,
     ) -> Flow[None]:
         """Delete the nodes of a document: those that are found, by their ids, where they can be found.
 
         Others that come meanwhile stay then, in the index and in what is known of it.
         """
-        if self.known.of_document is None:
+        if self.known.of_document is None or by_ids is None:
             yield from self.write(write)
             return
         ids = yield from self.known.of_document(document)

@@ -7,8 +7,6 @@ from li_watch_world import of_team
 from llama_fakes import WordsEmbedding, report
 from llama_index.core import Document, StorageContext
 from llama_index.core.indices.query.query_transform.base import HyDEQueryTransform
-from llama_index.core.ingestion import run_transformations
-from llama_index.core.node_parser import HierarchicalNodeParser, get_leaf_nodes
 from llama_index.core.postprocessor import (
     LLMRerank,
     MetadataReplacementPostProcessor,
@@ -23,7 +21,7 @@ from llama_index.core.query_engine import (
 from llama_index.core.question_gen.types import BaseQuestionGenerator, SubQuestion
 from llama_index.core.response_synthesizers import get_response_synthesizer
 from llama_index.core.retrievers import AutoMergingRetriever, QueryFusionRetriever
-from llama_index.core.schema import TextNode
+from llama_index.core.schema import NodeRelationship, RelatedNodeInfo, TextNode
 from llama_index.core.tools import QueryEngineTool
 from llama_index.core.vector_stores.types import (
     MetadataFilter,
@@ -37,6 +35,7 @@ from llama_index_stampcache import CachedQueryEngine, cache_sub_questions
 from stampcache import Cache, Reason
 
 ANY = "any write to corpus 'handbook' ends it"
+STORED = ("ref_doc_id", "_node_type")  # by the store itself
 FAR = "cats sleep on the sofa"
 
 
@@ -117,11 +116,11 @@ def test_filters_over_what_lasts(watched: Watched) -> None:
 
 
 @pytest.mark.parametrize(
-    "key", ["loaded_at", "last_modified_date", "file_size", "ref_doc_id", "ours"]
+    "key", ["loaded_at", "last_modified_date", "file_size", "ref_doc_id", "_node_type", "ours"]
 )
 def test_filters_over_what_is_not_told_keep_nothing(cache: Cache, key: str) -> None:
     watched = Watched(cache, volatile=["ours"])
-    watched.insert("red", "annual leave", **({} if key == "ref_doc_id" else {key: "red"}))
+    watched.insert("red", "annual leave", **({} if key in STORED else {key: "red"}))
     filters = MetadataFilters(filters=[MetadataFilter(key=key, value="red")])
     retriever = watched.retriever(1, filters=filters)
     engine = watched.around(RetrieverQueryEngine.from_args(retriever, llm=watched.llm))
@@ -271,23 +270,24 @@ def test_an_answer_from_what_another_watched_engine_keeps(watched: Watched) -> N
     assert not is_hit(outer, "both")
 
 
+def family() -> list[TextNode]:
+    """A parent whose children say what it says."""
+    said = ("Annual leave is thirty days.", "Leave is paid.", "Days of leave are lost in spring.")
+    names = [f"child-{number}" for number in range(len(said))]
+    parent = TextNode(text=" ".join(said), id_="parent")
+    parent.relationships[NodeRelationship.CHILD] = [RelatedNodeInfo(node_id=one) for one in names]
+    up = {NodeRelationship.PARENT: RelatedNodeInfo(node_id="parent")}
+    children = zip(names, said, strict=True)
+    return [parent, *(TextNode(text=t, id_=name, relationships=dict(up)) for name, t in children)]
+
+
 def test_parents(cache: Cache) -> None:
-    parser = HierarchicalNodeParser.from_defaults(chunk_sizes=[64, 16], chunk_overlap=0)
-    said = (
-        "thirty days",
-        "paid",
-        "asked for early",
-        "lost in spring",
-        "longer for parents",
-        "given",
-    )
-    text = " ".join(f"Annual leave is {each} by rule {n}." for n, each in enumerate(said))
-    nodes = run_transformations([Document(text=text, id_="leave")], [parser])
+    nodes = family()
     context = StorageContext.from_defaults()
     context.docstore.add_documents(nodes)
     watched = Watched(cache, {}, context=context)
-    watched.index.insert_nodes(get_leaf_nodes(nodes))
-    merging = AutoMergingRetriever(watched.retriever(4), context, simple_ratio_thresh=0.1)
+    watched.index.insert_nodes(nodes[1:])
+    merging = AutoMergingRetriever(watched.retriever(2), context, simple_ratio_thresh=0.1)
     engine = watched.around(RetrieverQueryEngine.from_args(merging, llm=watched.llm))
     first = engine.query(LEAVE)
     assert ends(engine) == f"{ANY} (a AutoMergingRetriever searches in its own way)"
