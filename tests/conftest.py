@@ -1,7 +1,7 @@
 """Settings of all tests, and the fixtures that open a cache by face and by store."""
 
 import asyncio
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +9,7 @@ import pytest
 from hypothesis import settings
 
 from stampcache import AsyncCache, Cache
+from tests.aging import Aging
 from tests.faces import Face, Open
 
 settings.register_profile("stampcache", deadline=None)  # busy machines are slow
@@ -41,6 +42,12 @@ def open_face(kind: str, url: str) -> Iterator[Open]:
         yield open_face
         for face in faces:
             face.close()
+
+
+@pytest.fixture
+def aging(open_face: Open) -> Callable[..., Aging]:
+    """Opens a cache in which answers age, with these replies of its judge and this `Freshness`."""
+    return lambda *replies, **settings: Aging(open_face, *replies, **settings)
 
 
 @pytest.fixture

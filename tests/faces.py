@@ -18,6 +18,8 @@ from stampcache import (
     Stamps,
     Stored,
 )
+from stampcache.core import Work
+from stampcache.due import DueEntry
 from stampcache.explain import Explanation
 from stampcache.outcome import Update
 from stampcache.telemetry import Stats
@@ -93,6 +95,12 @@ class Face:
 
     def explain(self, request: Request, *, retrieve: Retrieve | None = None) -> Explanation:
         return self._wait(self.cache.explain(request, retrieve=self._callable(retrieve)))  # type: ignore[no-any-return]
+
+    def work(
+        self, *, limit: int = 100, refresh: Callable[[DueEntry], object] | None = None
+    ) -> Work:
+        done = self.cache.work(limit=limit, refresh=self._callable(refresh))
+        return self._wait(done)  # type: ignore[no-any-return]
 
     def clear(self) -> int:
         return self._wait(self.cache.clear())  # type: ignore[no-any-return]

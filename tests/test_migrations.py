@@ -18,6 +18,8 @@ from stampcache.stores.sqlite_survey import survey
 from stampcache.testing.contract import NOW, make_entry, unit
 from stampcache.testing.samples_corpora import A, B, C, citing, reach, write
 
+LATEST = "4"
+
 SCHEMA_1 = """
     CREATE TABLE stampcache_facts (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
     CREATE TABLE stampcache_entries (
@@ -238,11 +240,11 @@ def test_a_survey_reads_both_schemas_without_changing_them(path: Path) -> None:
     every = [entry.id for entry in reversed(ENTRIES)]
     assert told() == told() == ("1", (3, 3), every)
     store = SqliteStore(path)
-    assert told() == ("3", (3, 3), every)
+    assert told() == (LATEST, (3, 3), every)
     renewed = replace(ENTRIES[0], expires_at=NOW + 7)
     store.renew(ENTRIES[0], NOW + 7)
     store.invalidate(Selector(corpus="d"))
-    assert told() == ("3", (2, 2), [ENTRIES[2].id, ENTRIES[0].id]), "what holds"
+    assert told() == (LATEST, (2, 2), [ENTRIES[2].id, ENTRIES[0].id]), "what holds"
     with survey(path) as seen:
         assert list(seen.latest("s", 9)) == [ENTRIES[2], renewed]
     store.close()
@@ -328,12 +330,12 @@ def test_a_process_of_schema_2_that_has_the_file_open_stores_nothing_more(
         store.close()
 
 
-def test_a_file_of_schema_3_is_refused_by_whoever_knows_only_2(
+def test_a_newer_file_is_refused_by_whoever_knows_only_schema_2(
     path_2: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     SqliteStore(path_2).close()
     monkeypatch.setattr(sqlite_schema, "_STEPS", sqlite_schema._STEPS[:2])
-    with pytest.raises(ConfigError, match=r"newer stampcache \(schema 3"):
+    with pytest.raises(ConfigError, match=r"newer stampcache \(schema 4"):
         SqliteStore(path_2)
 
 

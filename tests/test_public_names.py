@@ -16,6 +16,7 @@ NAMES = [
     "EmbedderError",
     "Entry",
     "Evidence",
+    "Freshness",
     "Hit",
     "JudgeError",
     "Level",
@@ -38,7 +39,9 @@ NAMES = [
     "StoreError",
     "Stored",
     "Usage",
+    "Verdict",
     "VerifierError",
+    "Work",
     "open_cache",
     "scope",
 ]

@@ -2,6 +2,7 @@
 
 from stampcache.cache import AsyncCache, Cache
 from stampcache.calibration import Calibration
+from stampcache.core import Work
 from stampcache.errors import (
     CodecError,
     ConfigError,
@@ -12,6 +13,8 @@ from stampcache.errors import (
     StoreError,
     VerifierError,
 )
+from stampcache.freshness import Freshness
+from stampcache.journal import Verdict
 from stampcache.manifest import Manifest
 from stampcache.model import (
     Answer,
@@ -44,6 +47,7 @@ __all__ = [
     "EmbedderError",
     "Entry",
     "Evidence",
+    "Freshness",
     "Hit",
     "JudgeError",
     "Level",
@@ -66,7 +70,9 @@ __all__ = [
     "StoreError",
     "Stored",
     "Usage",
+    "Verdict",
     "VerifierError",
+    "Work",
     "open_cache",
     "scope",
 ]

@@ -34,6 +34,7 @@ class Models(Struct, frozen=True):
     calibration: Calibration | Mapping[str, object] | float | None
     verifier: Verifier | None
     tokenizer: object
+    judge: object = None
 
 
 def assemble(
@@ -76,6 +77,7 @@ def assemble(
             embedding=embedding,
             verifier=models.verifier,
             flight_timeout_s=flight_timeout_s,
+            judge=models.judge,
         )
     )
 

@@ -11,8 +11,10 @@ from typing import Self, TypeVar
 from msgspec.structs import replace
 
 from stampcache import flows
+from stampcache.core import Work
 from stampcache.corpora import Reading, Standing
 from stampcache.drivers import AsyncPorts, Ports, arun, run
+from stampcache.due import DueEntry
 from stampcache.effects import Flow, Heard, StandingOf, Step
 from stampcache.explain import Explanation
 from stampcache.face import Face
@@ -158,6 +160,23 @@ class Cache(Face):
         ask = self.core.intake.ask(request, can_retrieve=retrieve is not None, record=False)
         return self._drive(self.core.explain(request, ask), retrieve)
 
+    def work(
+        self, *, limit: int = 100, refresh: Callable[[DueEntry], object] | None = None
+    ) -> Work:
+        """Look after entries that were asked for and may have changed; run it where you like.
+
+        Args:
+            limit: look at so many at most.
+            refresh: makes an answer anew that is not fresh: it is given the entry and the scope it was
+                asked in, and runs the application for that question, told ``no_cache``.
+        """
+
+        def made(due: DueEntry) -> Step[object]:
+            assert refresh is not None
+            return Step(sync=lambda: refresh(due), aio=lambda: asyncio.to_thread(refresh, due))
+
+        return self._drive(self.core.work(limit, None if refresh is None else made))
+
     def purge(self) -> int:
         """Delete all entries, of all scopes, that are invalidated or expired; return how many."""
         return self._drive(self.core.purge())
@@ -276,6 +295,17 @@ class AsyncCache(Face):
         """See `Cache.explain`."""
         ask = self.core.intake.ask(request, can_retrieve=retrieve is not None, record=False)
         return await self._drive(self.core.explain(request, ask), retrieve)
+
+    async def work(
+        self, *, limit: int = 100, refresh: Callable[[DueEntry], Awaitable[object]] | None = None
+    ) -> Work:
+        """See `Cache.work`."""
+
+        def made(due: DueEntry) -> Step[object]:
+            assert refresh is not None
+            return Step(sync=_awaited_only, aio=lambda: refresh(due))
+
+        return await self._drive(self.core.work(limit, None if refresh is None else made))
 
     async def purge(self) -> int:
         """See `Cache.purge`."""

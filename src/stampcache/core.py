@@ -6,25 +6,29 @@
 import asyncio
 import secrets
 import time
+from collections import Counter
 from collections.abc import Callable, Hashable, Sequence
-from typing import TypeVar
+from typing import TypeAlias, TypeVar
 from weakref import WeakKeyDictionary
 
 from msgspec import Struct
 from msgspec.structs import replace
 
-from stampcache import flows
+from stampcache import decide, flows
 from stampcache.corpora import Change, Reading
 from stampcache.drivers import AsyncPorts, Ports
-from stampcache.effects import Fence, Fenced, Flow, Note, Step
+from stampcache.due import Due, DueEntry
+from stampcache.effects import Fence, Fenced, Fetch, Flow, Note, Observe, Step, VerdictOn
 from stampcache.embedding import QuestionEmbedder, Told
-from stampcache.errors import StoreError
+from stampcache.errors import CodecError, StoreError
 from stampcache.explain import Explanation
 from stampcache.flows import Ask
 from stampcache.intake import Intake, Terms, as_answer, flight_key, refused, scope_part
+from stampcache.journal import Observation
+from stampcache.judging import as_judge
 from stampcache.model import Answer, Evidence, Selector
 from stampcache.outcome import Hit, Miss, Outcome, Stale, Stored, Update, is_late, own
-from stampcache.ports import Store, Verifier
+from stampcache.ports import Judge, Store, Verifier
 from stampcache.request import Request
 from stampcache.sharing import Driven, Landed, Shared, together
 from stampcache.singleflight import Flights
@@ -33,6 +37,7 @@ from stampcache.telemetry import Counters, Stats, summarize
 
 _SAVE_COUNTERS_EVERY_S = 30.0
 Value = TypeVar("Value")
+Refresh: TypeAlias = Callable[[DueEntry], Step[object]]
 
 
 class SystemClock:
@@ -51,6 +56,20 @@ class Parts(Struct, frozen=True, kw_only=True):
     embedding: QuestionEmbedder | None
     verifier: Verifier | None
     flight_timeout_s: float
+    judge: object = None
+
+
+class Work(Struct, frozen=True, kw_only=True):
+    """What was done for entries that may have changed: how many were judged, and made anew.
+
+    ``failed`` counts verdicts that said nothing and refreshes that raised; ``left`` entries wait.
+    """
+
+    fresh: int = 0
+    not_fresh: int = 0
+    failed: int = 0
+    refreshed: int = 0
+    left: int = 0
 
 
 class Core:
@@ -73,6 +92,9 @@ class Core:
         self.indexes: dict[str, WeakKeyDictionary[object, str]] = {}
         """The watches over each corpus in this process, with what tells their indexes apart."""
         self._counters_saved_at = self.intake.now()
+        self.due = Due()
+        self.judge = self._judge(parts)
+        self.intake.has_judge = self.judge is not None
         embedding = parts.embedding
         if embedding is not None:
             counters = self.counters
@@ -83,6 +105,8 @@ class Core:
             embed=embedding.embed if embedding else None,
             suspect=embedding.suspect if embedding else None,
             verifier=parts.verifier,
+            judge=self.judge,
+            due=self.due,
         )
         self.async_ports = AsyncPorts(
             store=parts.store.aio(),
@@ -90,7 +114,17 @@ class Core:
             embed=embedding.aembed if embedding else None,
             suspect=embedding.suspect if embedding else None,
             verifier=parts.verifier,
+            judge=self.judge,
+            due=self.due,
         )
+
+    def _judge(self, parts: Parts) -> Judge | None:
+        fresh = parts.terms.rules.freshness
+        if parts.judge is None or fresh is None:
+            return None
+        kinds = [name for name in parts.terms.rules.lifetimes if name]
+        event = self.counters.event
+        return as_judge(parts.judge, fresh, kinds=kinds, now=self.intake.now, event=event)
 
     @property
     def strict(self) -> bool:
@@ -167,7 +201,13 @@ class Core:
     def explain(self, request: Request, ask: Ask | Miss) -> Flow[Explanation]:
         """Look up without counting; whether it is recorded is said in the `Ask`."""
         outcome: Outcome = ask if isinstance(ask, Miss) else (yield from flows.lookup(ask))
-        return Explanation(request, outcome, self.intake.now())
+        verdict = None
+        if not isinstance(outcome, Miss):
+            try:
+                verdict = yield from VerdictOn(outcome.entry.id)
+            except StoreError as error:
+                yield from Note("explain", error)
+        return Explanation(request, outcome, self.intake.now(), verdict)
 
     def update(
         self,
@@ -201,8 +241,59 @@ class Core:
         return done
 
     def invalidate(self, selector: Selector) -> Flow[int]:
-        """Invalidate what a change made untrue."""
-        return (yield from flows.invalidate(selector))
+        """Invalidate what a change made untrue; where answers age, note that a source changed."""
+        marked = yield from flows.invalidate(selector)
+        if self.intake.terms.rules.freshness is not None and selector.source:
+            seen = Observation(selector.corpus or "", selector.source, True)
+            try:
+                yield from Observe([seen], self.intake.now())
+            except StoreError as error:
+                yield from Note("observe", error)
+        return marked
+
+    def work(self, limit: int, refresh: Refresh | None) -> Flow[Work]:
+        """Look after entries that may have changed: ask the judge, and make anew what is not fresh."""
+        counts: Counter[str] = Counter()
+        for due in self.due.peek(limit):
+            if self.judge is not None and not self.judge.may_ask():
+                break
+            if not self.due.take(due):  # another worker has it
+                continue
+            done = False
+            try:
+                done = yield from self._worked(due, refresh, counts)
+            finally:
+                self.due.end(due, done=done)
+        return Work(**counts, left=len(self.due))
+
+    def _worked(self, due: DueEntry, refresh: Refresh | None, counts: "Counter[str]") -> Flow[bool]:
+        """Look after one entry; tell whether that is done."""
+        now = self.intake.now()
+        try:
+            entry = yield from Fetch(*due.entry.place)
+        except (StoreError, CodecError) as error:
+            yield from Note("work", error)
+            return True
+        if entry is None or entry.id != due.entry.id or decide.validity(entry, None, now):
+            return True
+        if entry.doubtful_at != due.entry.doubtful_at:
+            return True  # it was confirmed meanwhile
+        if self.judge is not None:
+            verdict = yield from flows.examined(entry, self.intake.terms.rules, now)
+            if verdict.failure:
+                counts["failed"] += 1
+                return False
+            counts["fresh" if verdict.fresh else "not_fresh"] += 1
+            if verdict.fresh:
+                return True
+        if refresh is not None:
+            try:
+                yield from refresh(due)
+                counts["refreshed"] += 1
+            except Exception as error:  # noqa: BLE001 - counted; others wait for their turn
+                yield from Note("refresh", error)
+                counts["failed"] += 1
+        return True
 
     def purge(self) -> Flow[int]:
         """Delete whatever can no longer be served."""

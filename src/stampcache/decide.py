@@ -15,7 +15,8 @@ from stampcache import guards, signature, ttl
 from stampcache.calibration import Calibration
 from stampcache.corpora import Standing
 from stampcache.errors import ConfigError
-from stampcache.model import Answer, Candidate, Entry, Evidence, Reason
+from stampcache.freshness import Freshness
+from stampcache.model import BY_JUDGE, Answer, Candidate, Entry, Evidence, Reason
 from stampcache.refusals import looks_refused
 from stampcache.request import Request, Seam, Settings
 from stampcache.ttl import SKEW_S, Lifetime
@@ -43,6 +44,7 @@ class Rules(Struct, frozen=True, kw_only=True):
     strict: bool = False
     deterministic_only: bool = False
     sliding: bool = False
+    freshness: Freshness | None = None
 
     def __post_init__(self) -> None:
         slides = any(known.cap_s is not None for known in self.lifetimes.values())
@@ -76,7 +78,8 @@ def validity(entry: Entry, evidence: Sequence[Evidence] | None, now: float) -> O
     ``evidence`` is what that question retrieves now; ``None`` where the caller does not recheck.
     """
     if entry.invalidated:
-        return Objection(Reason.INVALIDATED, entry.invalidated)
+        judged = entry.invalidated.startswith(BY_JUDGE)
+        return Objection(Reason.JUDGED if judged else Reason.INVALIDATED, entry.invalidated)
     if entry.created_at - now > SKEW_S:
         return Objection(Reason.EXPIRED, f"made {entry.created_at - now:.0f} s after now")
     if ttl.expired(entry.expires_at, now):
@@ -289,8 +292,12 @@ def lifetime(
 
 
 def renewal(entry: Entry, now: float, rules: Rules) -> float | None:
-    """Return until when this hit lets the entry live, where its lifetime slides (ADR 0008)."""
+    """Return until when this hit lets the entry live, where its lifetime slides (ADR 0008).
+
+    A popular answer that may have changed by itself lives no longer for being popular.
+    """
     known = rules.lifetimes.get(entry.kind)
     if known is None or known.cap_s is None or entry.expires_at is None or entry.evidence == ():
         return None
-    return ttl.renewed(known, entry.created_at, entry.expires_at, now)
+    end = None if entry.doubtful_at is None else max(entry.doubtful_at, entry.expires_at)
+    return ttl.renewed(known, entry.created_at, entry.expires_at, now, end)

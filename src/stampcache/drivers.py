@@ -10,7 +10,9 @@ from typing import Any, TypeAlias, TypeVar
 
 from msgspec import Struct
 
+from stampcache.due import Due
 from stampcache.effects import (
+    AskJudge,
     Clear,
     Effect,
     Embed,
@@ -19,9 +21,11 @@ from stampcache.effects import (
     Fetch,
     Flow,
     Invalidate,
+    MarkDue,
     Nearest,
     Note,
     OnCorpora,
+    OnJournal,
     Purge,
     Put,
     Remove,
@@ -42,7 +46,7 @@ from stampcache.errors import (
     VerifierError,
 )
 from stampcache.model import Evidence
-from stampcache.ports import AsyncStore, Embedded, Store, Verifier
+from stampcache.ports import AsyncStore, Embedded, Judge, Store, Verifier
 
 Done = TypeVar("Done")
 NoteError: TypeAlias = Callable[[str, Exception], None]
@@ -57,6 +61,8 @@ class Ports(Struct, frozen=True, kw_only=True):
     suspect: Callable[[], bool] | None = None
     verifier: Verifier | None = None
     retrieve: Callable[[str], Sequence[Evidence]] | None = None
+    judge: Judge | None = None
+    due: Due | None = None
 
 
 class AsyncPorts(Struct, frozen=True, kw_only=True):
@@ -68,6 +74,8 @@ class AsyncPorts(Struct, frozen=True, kw_only=True):
     suspect: Callable[[], bool] | None = None
     verifier: Verifier | None = None
     retrieve: Callable[[str], Awaitable[Sequence[Evidence]]] | None = None
+    judge: Judge | None = None
+    due: Due | None = None
 
 
 def run(flow: Flow[Done], ports: Ports) -> Done:
@@ -143,6 +151,12 @@ def _perform(effect: Effect[Any], ports: Ports) -> object:
             return store.put(effect.entry, effect.vector, effect.fence, effect.reach)
         case OnCorpora():
             return effect.on(store.corpora)
+        case OnJournal():
+            return effect.on(store.journal)
+        case MarkDue():
+            return _given(ports.due, "list").mark(effect.entry, effect.scope, early=effect.early)
+        case AskJudge():
+            return _given(ports.judge, "judge").judge(effect.facts)
         case Fenced():
             return store.fenced(effect.entry, effect.fence)
         case Invalidate():
@@ -196,6 +210,12 @@ async def _aperform(effect: Effect[Any], ports: AsyncPorts) -> object:
             return await store.put(effect.entry, effect.vector, effect.fence, effect.reach)
         case OnCorpora():
             return await store.on_corpora(effect.on)
+        case OnJournal():
+            return await store.on_journal(effect.on)
+        case MarkDue():
+            return _given(ports.due, "list").mark(effect.entry, effect.scope, early=effect.early)
+        case AskJudge():
+            return await _given(ports.judge, "judge").ajudge(effect.facts)
         case Fenced():
             return await store.fenced(effect.entry, effect.fence)
         case Invalidate():

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from msgspec import Struct
 
 from stampcache import signature
+from stampcache.journal import Verdict
 from stampcache.model import Entry, Signature
 from stampcache.outcome import Check, Hit, Miss, Outcome
 from stampcache.request import Request
@@ -17,6 +18,7 @@ class Explanation(Struct, frozen=True):
     request: Request
     outcome: Outcome
     now: float = 0.0
+    verdict: Verdict | None = None
 
     @property
     def checks(self) -> tuple[Check, ...]:
@@ -72,3 +74,10 @@ class Explanation(Struct, frozen=True):
         ends = "never" if entry.expires_at is None else f"in {entry.expires_at - self.now:.0f} s"
         by = f" by {entry.answer.revision}" if entry.answer.revision else ""
         yield f"  made {self.age_s:.0f} s ago{by}{kind}, ends {ends}"
+        if entry.doubtful_at is not None:
+            left = entry.doubtful_at - self.now
+            yield f"  may have changed {'in' if left > 0 else 'for'} {abs(left):.0f} s"
+        if self.verdict is not None:
+            ago = self.now - self.verdict.at
+            spent = f"{self.verdict.seconds:.1f} s, {self.verdict.usage.total:,} tokens"
+            yield f"  judged {ago:.0f} s ago by {self.verdict.judge}, {self.verdict} ({spent})"

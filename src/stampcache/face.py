@@ -9,6 +9,7 @@ from stampcache.calibration import Calibration
 from stampcache.core import Core, SystemClock
 from stampcache.decide import MAX_ANSWER_BYTES, Rules
 from stampcache.errors import ConfigError
+from stampcache.freshness import Freshness
 from stampcache.intake import Tenants
 from stampcache.manifest import Manifest, as_manifest
 from stampcache.model import Scope, Selector, Stamps
@@ -27,6 +28,8 @@ class Face:
         embedder: object = None,
         calibration: Calibration | Mapping[str, object] | float | None = None,
         verifier: Verifier | None = None,
+        judge: object = None,
+        freshness: Freshness | None = None,
         tokenizer: object = None,
         tenants: Tenants = "optional",
         stamps: Stamps | None = None,
@@ -49,6 +52,7 @@ class Face:
             deterministic_only=deterministic_only,
             max_answer_bytes=max_answer_bytes,
             strict=strict,
+            freshness=Freshness() if freshness is None and judge is not None else freshness,
         )
         known, made = stamps or Stamps(), as_manifest(manifest)
         check(tenants, rules, flight_timeout_s)
@@ -56,7 +60,7 @@ class Face:
         try:
             self.core: Core = assemble(
                 opened or store,  # type: ignore[arg-type]  # an object where it is no URL
-                models=Models(embedder, calibration, verifier, tokenizer),
+                models=Models(embedder, calibration, verifier, tokenizer, judge),
                 tenants=tenants,
                 stamps=known if made is None else made.checked(known),
                 secret=secret,

@@ -4,6 +4,7 @@ Everything that a flow must not do itself is done here, once per call: the clock
 taken from the context, the identity is digested, an entry id is drawn.
 """
 
+import random
 import secrets
 from functools import lru_cache
 from typing import Literal, TypeAlias
@@ -65,6 +66,7 @@ class Intake:
         self.revisions = Revisions(matter=terms.rules.revisions_matter)
         self._realms = Realms(terms.master_secret)
         self._varieties = Varieties()
+        self.has_judge = False
         self._seen_tenant = False
         self._profile_stored = lru_cache(maxsize=_PROFILES_KEPT)(profile_entry)
 
@@ -148,6 +150,8 @@ class Intake:
             revision=self.revisions.latest(request.runs),
             record=record,
             allow_stale=allow_stale,
+            has_judge=self.has_judge,
+            drawn=1.0 if self.terms.rules.freshness is None else 1.0 - random.random(),  # noqa: S311 - no secret
         )
         controls = _controls(request, said, before)
         if controls is AS_SET:  # nearly always

@@ -57,6 +57,9 @@ class Reason(enum.Enum):
     EVIDENCE_CHANGED = "evidence changed"
     INVALIDATED = "what it was made from changed"
     REVISION_CHANGED = "model revision changed"
+    # it may have become untrue by itself, or a judge says that it has
+    DOUBTFUL = "may have changed since"
+    JUDGED = "judge said no"
     # the corpus is watched, and what is known of it cannot be trusted now
     BEING_WRITTEN = "documents are being written"
     UNWATCHED = "corpus is not watched"
@@ -73,6 +76,10 @@ class Reason(enum.Enum):
     # told so for this one request
     NO_CACHE = "told not to look up"
     NO_STORE = "told not to store"
+
+
+BY_JUDGE = "the judge found it no longer fresh"
+"""How the mark of an entry begins that a judge found untrue."""
 
 
 class Scope(Struct, frozen=True, gc=False):
@@ -272,6 +279,9 @@ class Entry(Struct, frozen=True, kw_only=True):
     ``corpus`` is the body of documents that was asked, cited or not; ``whole_corpus`` is set where any
     write to it makes the answer stale, not only one to a cited source. ``kind`` is the kind of data
     whose lifetime it has. ``invalidated`` says which change made it stale; empty while none did.
+    ``lifetime_s`` is what it was given to live, where that adapts; ``None`` where its request said so, or
+    nothing was found to make it from. From ``doubtful_at`` on it may have become untrue by
+    itself; ``confirmed_at`` says when a judge last found that it has not (ADR 0022).
     """
 
     id: str
@@ -287,6 +297,9 @@ class Entry(Struct, frozen=True, kw_only=True):
     corpus: str = ""
     whole_corpus: bool = False
     invalidated: str = ""
+    lifetime_s: float | None = None
+    doubtful_at: float | None = None
+    confirmed_at: float | None = None
 
     @property
     def dependencies(self) -> frozenset[Dependency]:
@@ -320,6 +333,7 @@ class Selector(Struct, frozen=True, kw_only=True):
 
     ``corpus``, ``source`` and ``chunk`` match entries that depend on such a part (see
     `Entry.dependencies`); they need no tenant. A selector that gives nothing matches nothing.
+    ``because`` is no field to match: it says why, in the place of what was selected.
     """
 
     corpus: str | None = None
@@ -328,9 +342,12 @@ class Selector(Struct, frozen=True, kw_only=True):
     entry: str | None = None
     stamps: Stamps | None = None
     scope: str | None = None
+    because: str = ""
 
     def __str__(self) -> str:
         """Say what changed, as ``source 'leave.md' of corpus 'handbook'``."""
+        if self.because:
+            return self.because
         named = (("chunk", self.chunk), ("source", self.source), ("corpus", self.corpus))
         parts = [f"{name} {value!r}" for name, value in named if value is not None]
         if parts:

@@ -7,6 +7,7 @@ from stampcache.assembly import CAPACITY, LIFETIME_S, Revisions
 from stampcache.cache import Cache
 from stampcache.calibration import Calibration
 from stampcache.decide import MAX_ANSWER_BYTES
+from stampcache.freshness import Freshness
 from stampcache.intake import Tenants
 from stampcache.manifest import Manifest
 from stampcache.model import Stamps
@@ -20,6 +21,8 @@ def open_cache(
     embedder: object = None,
     calibration: Calibration | Mapping[str, object] | float | None = None,
     verifier: Verifier | None = None,
+    judge: object = None,
+    freshness: Freshness | None = None,
     tokenizer: object = None,
     tenants: Tenants = "optional",
     stamps: Stamps | None = None,
@@ -45,6 +48,11 @@ def open_cache(
         calibration: the cosine at or above which two questions may be the same, for an embedder that
             stampcache has not measured; a number, or thresholds by namespace.
         verifier: a second opinion on each pair (see `stampcache.ports.Verifier`).
+        judge: a LangChain chat model, a LlamaIndex LLM, or a function of a prompt, that is asked whether
+            an old answer is still fresh, off the path of requests (`Cache.work`). It is never asked
+            about what `recheck` or a watch has proved.
+        freshness: when answers are doubted, and what happens then (`stampcache.Freshness`); without a
+            judge, a doubted answer is stale after its grace. Default: off, or with a judge its defaults.
         tokenizer: a Hugging Face tokenizer by whose token ids questions are keyed; default: their
             canonical text.
         tenants: ``"required"`` raises `ScopeError` where no tenant is in scope. ``"optional"`` serves
@@ -74,6 +82,8 @@ def open_cache(
         embedder=embedder,
         calibration=calibration,
         verifier=verifier,
+        judge=judge,
+        freshness=freshness,
         tokenizer=tokenizer,
         tenants=tenants,
         stamps=stamps,

@@ -10,6 +10,8 @@ from typing import Protocol, TypeVar, runtime_checkable
 from msgspec import Struct
 
 from stampcache.corpora import Corpora, Reach, Standing
+from stampcache.freshness import Observed
+from stampcache.journal import Journal, Verdict
 from stampcache.model import Candidate, Entry, Selector, Vector
 
 Result = TypeVar("Result")
@@ -99,6 +101,11 @@ class Store(Protocol):
         """The watched corpora of this store."""
         ...
 
+    @property
+    def journal(self) -> Journal:
+        """What this store remembers of changes and verdicts."""
+        ...
+
     def fenced(self, entry: Entry, fence: int) -> str:
         """Say which change after the fence would refuse a `put` of this entry; empty: none."""
         ...
@@ -184,6 +191,10 @@ class AsyncStore(Protocol):
         """Do one thing with the watched corpora of the store, wherever that blocks nobody."""
         ...
 
+    async def on_journal(self, do: Callable[[Journal], Result]) -> Result:
+        """Do one thing with the journal of the store, wherever that blocks nobody."""
+        ...
+
     async def standing(self, corpus: str) -> Standing | None: ...
 
     async def fenced(self, entry: Entry, fence: int) -> str: ...
@@ -260,6 +271,40 @@ class Verifier(Protocol):
         Raises:
             VerifierError: it could not say; the candidate is then rejected.
         """
+        ...
+
+
+class Facts(Struct, frozen=True, kw_only=True):
+    """What a judge is told of an entry: since ``updated_at`` nobody has looked at it.
+
+    ``observed`` says how often what it cites was seen to change. Times are in epoch seconds.
+    """
+
+    entry: Entry
+    updated_at: float
+    now: float
+    observed: Observed
+
+
+class Judge(Protocol):
+    """Says whether an entry is still fresh; `stampcache.judging` makes one of a language model.
+
+    It never raises: whatever fails is a verdict with its ``failure``.
+    """
+
+    @property
+    def name(self) -> str: ...
+
+    def may_ask(self) -> bool:
+        """Tell whether the budget allows another call now."""
+        ...
+
+    def judge(self, facts: Facts) -> Verdict:
+        """Return the verdict, within the deadline."""
+        ...
+
+    async def ajudge(self, facts: Facts) -> Verdict:
+        """See `judge`."""
         ...
 
 

@@ -12,11 +12,45 @@ from os import getpid
 
 from msgspec import Struct
 
-from stampcache.model import Level, Usage
+from stampcache.model import Entry, Level, Usage
 from stampcache.outcome import Hit, Outcome, Stale, Stored, Update
 
 LOGGER = logging.getLogger("stampcache")
 _SCOPES_KEPT = 1_024
+_CONFIRMED_KEPT = 10_000
+
+
+class JudgeStats(Struct, frozen=True, kw_only=True):
+    """Whether a judge earns its keep.
+
+    ``fresh``, ``not_fresh`` and ``failed`` are what its calls came to; ``unasked`` were refused by the
+    budget. ``tokens`` and ``seconds`` were spent on it. ``saved`` are answers that it confirmed and that
+    were asked for after that, once for each time: without it they would have been made anew.
+    """
+
+    fresh: int = 0
+    not_fresh: int = 0
+    failed: int = 0
+    unasked: int = 0
+    tokens: int = 0
+    seconds: float = 0.0
+    saved: int = 0
+    requests: int = 0
+
+    @property
+    def calls(self) -> int:
+        """How often it was asked."""
+        return self.fresh + self.not_fresh + self.failed
+
+    @property
+    def refusals(self) -> int:
+        """How often that kept an answer from being served again: failures are refusals."""
+        return self.not_fresh + self.failed
+
+    @property
+    def calls_per_1000(self) -> float:
+        """Calls per 1,000 requests; 0 before the first request."""
+        return 1_000 * self.calls / self.requests if self.requests else 0.0
 
 
 class Stats(Struct, frozen=True, kw_only=True):
@@ -25,7 +59,8 @@ class Stats(Struct, frozen=True, kw_only=True):
     ``shared`` are requests that got what an equal one, which was under way, was given.
     ``made_tokens`` are those of the answers that were made, stored or not: input and output, as far as
     providers told. ``provider_cached_tokens`` are those among their input that a provider had in its own
-    prefix cache; ``None`` where no provider told of any answer.
+    prefix cache; ``None`` where no provider told of any answer. ``judge`` is what was spent on a judge,
+    which is asked for all scopes together: of one scope only what it saved there is known.
     """
 
     entries: int
@@ -40,6 +75,7 @@ class Stats(Struct, frozen=True, kw_only=True):
     made_tokens: int
     provider_cached_tokens: int | None
     counters: Mapping[str, int]
+    judge: JudgeStats = JudgeStats()
 
     @property
     def hits(self) -> int:
@@ -61,6 +97,7 @@ class Counters:
         self._latest: str | None = None  # the scope at the end of the order
         self._retired: Counter[str] = Counter()
         self._saved: Counter[str] = Counter()
+        self._confirmed: OrderedDict[str, float | None] = OrderedDict()
         self._pid = getpid()
 
     def outcome(self, outcome: Outcome, scope: str) -> None:
@@ -77,10 +114,23 @@ class Counters:
                     counts["saved.tokens"] += tokens
                 if milliseconds:
                     counts["saved.ms"] += milliseconds
+                if outcome.entry.confirmed_at is not None and self._is_saved(outcome.entry):
+                    counts["judge.saved"] += 1
         elif isinstance(outcome, Stale):
             self._add(f"stale.{outcome.reason.name.lower()}", scope)
         else:
             self._add(f"miss.{outcome.reason.name.lower()}", scope)
+
+    def _is_saved(self, entry: Entry) -> bool:
+        """Tell whether an answer is asked for the first time since a judge confirmed it.
+
+        Without the judge it would have been made anew then, once: later hits would be hits all the same.
+        """
+        counted_at = self._confirmed.get(entry.id)
+        self._confirmed[entry.id] = entry.confirmed_at
+        if len(self._confirmed) > _CONFIRMED_KEPT:
+            self._confirmed.popitem(last=False)
+        return counted_at != entry.confirmed_at
 
     def followed(self, scope: str) -> None:
         """Count a request that got what an equal one was given."""
@@ -178,9 +228,10 @@ def summarize(counts: Mapping[str, int], entries: int) -> Stats:
     misses = sum(count for name, count in counts.items() if name.startswith("miss."))
     shared = counts.get("shared", 0)
     exact, semantic = counts.get("hit.exact", 0), counts.get("hit.semantic", 0)
+    requests = exact + semantic + stale + misses + shared
     return Stats(
         entries=entries,
-        requests=exact + semantic + stale + misses + shared,
+        requests=requests,
         exact_hits=exact,
         semantic_hits=semantic,
         stale=stale,
@@ -191,4 +242,11 @@ def summarize(counts: Mapping[str, int], entries: int) -> Stats:
         made_tokens=counts.get("made.input_tokens", 0) + counts.get("made.output_tokens", 0),
         provider_cached_tokens=counts.get("made.cached_tokens"),
         counters=dict(sorted(counts.items())),
+        judge=_judged(counts, requests),
     )
+
+
+def _judged(counts: Mapping[str, int], requests: int) -> JudgeStats:
+    named = ("fresh", "not_fresh", "failed", "unasked", "tokens", "saved")
+    spent = {name: counts.get(f"judge.{name}", 0) for name in named}
+    return JudgeStats(**spent, seconds=counts.get("judge.ms", 0) / 1000, requests=requests)

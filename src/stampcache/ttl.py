@@ -77,9 +77,15 @@ def expired(expires_at: float | None, now: float) -> bool:
     return expires_at is not None and now >= expires_at
 
 
-def renewed(lifetime: Lifetime, made_at: float, expires_at: float, now: float) -> float | None:
-    """Return until when a hit lets an entry live; ``None`` where that changes too little to write."""
+def renewed(
+    lifetime: Lifetime, made_at: float, expires_at: float, now: float, end: float | None = None
+) -> float | None:
+    """Return until when a hit lets an entry live; ``None`` where that changes too little to write.
+
+    It is never past ``end``, where one is given.
+    """
     if lifetime.cap_s is None or lifetime.ttl_s is None:
         return None
     until = min(now + lifetime.ttl_s * (1.0 - JITTER), made_at + lifetime.cap_s)
+    until = until if end is None else min(until, end)
     return until if until - expires_at > RENEWED_BY * lifetime.ttl_s else None

@@ -142,3 +142,22 @@ def test_a_zero_that_was_told_is_not_lost_on_the_way_to_a_store() -> None:
     assert counters.take_unsaved() == {}
     counters.give_back(unsaved)
     assert counters.take_unsaved() == {"made.cached_tokens": 0}
+
+
+def test_a_confirmed_answer_is_saved_once_for_each_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Made anew without a judge, it would have been a hit as well from then on."""
+    counters = Counters()
+
+    def ask(confirmed_at: float | None, entry_id: str = "e") -> None:
+        entry = msgspec.structs.replace(ENTRY, id=entry_id, confirmed_at=confirmed_at)
+        served = msgspec.structs.replace(hit(Level.EXACT), entry=entry)
+        counters.outcome(served, "s")
+
+    for confirmed_at in (None, 1.0, 1.0, 2.0, 2.0):
+        ask(confirmed_at)
+    assert counters.of("s")["judge.saved"] == 2
+    monkeypatch.setattr(telemetry, "_CONFIRMED_KEPT", 1)
+    for entry_id in ("a", "b"):
+        ask(1.0, entry_id)
+    assert summarize(counters.of("s"), 0).judge.saved == 4
+    assert len(counters._confirmed) <= 3

@@ -23,6 +23,8 @@ from stampcache import (
     Stale,
     Stamps,
     Stored,
+    Verdict,
+    Work,
     open_cache,
 )
 from stampcache.adapters import Ask, Begun, Opened, Reader, Replay, Streaming
@@ -67,6 +69,9 @@ def sync_face() -> None:
     assert_type(cache.invalidate(stamps=Stamps(model="m"), scope=Scope("acme")), int)
     assert_type(cache.stats(), Stats)
     assert_type(cache.clear(), int)
+    assert_type(cache.work(limit=3, refresh=lambda due: due.entry.question), Work)
+    assert_type(cache.explain(request).verdict, Verdict | None)
+    assert_type(cache.stats().judge.calls_per_1000, float)
 
 
 async def async_face() -> None:
@@ -79,6 +84,7 @@ async def async_face() -> None:
 
     assert_type(await cache.get_or_create(Request(question="q"), make), Answer)
     assert_type(await cache.clear(), int)
+    assert_type(await cache.work(), Work)
     async with cache as opened:
         assert_type(opened, AsyncCache)
 

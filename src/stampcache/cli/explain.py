@@ -32,6 +32,7 @@ from stampcache.cli.screen import screen
 from stampcache.cli.target import existing_file, existing_store, secret_of
 from stampcache.errors import EmbedderError
 from stampcache.explain import Explanation
+from stampcache.freshness import Freshness
 from stampcache.model import Identity, Vector
 from stampcache.outcome import Hit, Outcome
 from stampcache.request import Request
@@ -81,7 +82,12 @@ def explain(
         key = secret_of(url, secret)
         with screen(stderr=True).status("Looking ..."):
             cache = Cache(
-                store, embedder=embedder, calibration=threshold, stamps=stamps, secret=key
+                store,
+                embedder=embedder,
+                calibration=threshold,
+                freshness=Freshness(),  # what an entry is doubted from on stands in the entry
+                stamps=stamps,
+                secret=key,
             )
             explanation = cache.explain(request)
             around = _around(cache, path, explanation)

@@ -11,6 +11,7 @@ from rich.tree import Tree
 
 from stampcache.cli.screen import one_line
 from stampcache.explain import Explanation
+from stampcache.journal import Verdict
 from stampcache.model import Candidate, Entry, Scope, Stamps
 from stampcache.outcome import Hit, Outcome, Stale
 from stampcache.stores.sqlite_survey import StampCount
@@ -76,6 +77,8 @@ def _tree(explanation: Explanation) -> Tree:
         entry = tree.add(f"entry {outcome.entry.id}")
         for name, value in _facts(outcome.entry):
             entry.add(f"{name}: {one_line(value)}")
+        if explanation.verdict is not None:
+            entry.add(f"judged: {one_line(_judged(explanation.verdict), limit=None)}")
         moved = ", ".join(part.value for part in explanation.moved)
         entry.add(f"moved in its signature: {moved or 'nothing that was compared'}")
     return tree
@@ -101,6 +104,10 @@ def _facts(entry: Entry) -> Iterator[tuple[str, str]]:
     if entry.invalidated:
         yield "invalidated", entry.invalidated
     yield "expires", "never" if entry.expires_at is None else _instant(entry.expires_at)
+    if entry.doubtful_at is not None:
+        yield "may have changed from", _instant(entry.doubtful_at)
+    if entry.confirmed_at is not None:
+        yield "confirmed", _instant(entry.confirmed_at)
     yield "stamps", _versions(entry.stamps)
     if entry.evidence is None:
         yield "evidence", "unknown"
@@ -109,6 +116,12 @@ def _facts(entry: Entry) -> Iterator[tuple[str, str]]:
     for chunk in entry.evidence[:_CHUNKS_SHOWN]:
         cited = (chunk.corpus or "-", chunk.source or "-", chunk.chunk or "-", chunk.digest)
         yield "chunk", " ".join(cited)
+
+
+def _judged(verdict: Verdict) -> str:
+    by = f" by {verdict.judge}" if verdict.judge else ""
+    spent = f" ({verdict.seconds:.1f} s, {verdict.usage.total:,} tokens)"
+    return f"{_instant(verdict.at)}{by}, {verdict}{spent}"
 
 
 def _instant(seconds: float) -> str:

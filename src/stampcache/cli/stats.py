@@ -13,7 +13,7 @@ from stampcache.cli.target import existing_file, existing_store
 from stampcache.model import Reason
 from stampcache.ports import StoreStats
 from stampcache.stores.sqlite_survey import survey
-from stampcache.telemetry import Stats, summarize
+from stampcache.telemetry import JudgeStats, Stats, summarize
 
 _SAVED_EVERY = "Each process adds what it counted about every 30 seconds, and when it closes."
 
@@ -50,6 +50,7 @@ def stats(url: Url, *, json: AsJson = False) -> None:
     _show_group(console, "not served, by reason", _phrased(unserved))
     _show_group(console, "not stored, by reason", _phrased(figures.group("refused")))
     _show_group(console, "watched corpora", figures.group("watch"))
+    _show_judge(console, served=figures.served)
     _show_group(console, "failures", figures.group("error"))
     console.print(_SAVED_EVERY, style="dim")
 
@@ -82,8 +83,45 @@ def _as_json(figures: Figures) -> dict[str, object]:
             "tokens": served.made_tokens,
             "provider_cached_tokens": served.provider_cached_tokens,
         },
+        "judge": _judge_as_json(served.judge),
         "counters": dict(served.counters),
     }
+
+
+def _judge_as_json(judge: JudgeStats) -> dict[str, object]:
+    return {
+        "calls": judge.calls,
+        "calls_per_1000_requests": judge.calls_per_1000,
+        "fresh": judge.fresh,
+        "not_fresh": judge.not_fresh,
+        "failed": judge.failed,
+        "refusals": judge.refusals,
+        "unasked": judge.unasked,
+        "saved_answers": judge.saved,
+        "tokens": judge.tokens,
+        "seconds": judge.seconds,
+    }
+
+
+def _show_judge(console: Console, *, served: Stats) -> None:
+    """Show whether the judge earns its keep, where there was one."""
+    judge = served.judge
+    if not (judge.calls or judge.unasked or judge.saved):
+        return
+    rows = {
+        "calls": f"{judge.calls:,}, {judge.calls_per_1000:.1f} per 1,000 requests",
+        "fresh": f"{judge.fresh:,}",
+        "not fresh": f"{judge.not_fresh:,}",
+        "failed, so not fresh": f"{judge.failed:,}",
+        "not asked, budget spent": f"{judge.unasked:,}",
+        "answers saved": f"{judge.saved:,}",
+        "tokens spent": f"{judge.tokens:,}",
+        "seconds spent": f"{judge.seconds:,.1f}",
+    }
+    table = Table("", "", title="judge of freshness", show_header=False, title_justify="left")
+    for name, value in rows.items():
+        table.add_row(name, value)
+    console.print(table)
 
 
 def _show_sizes(console: Console, figures: Figures) -> None:

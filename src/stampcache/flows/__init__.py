@@ -4,6 +4,7 @@ Nothing here performs IO, reads a clock or draws a random number.
 """
 
 from stampcache.flows.change import clear, invalidate, purge, remove, report_bad
+from stampcache.flows.freshness import examined
 from stampcache.flows.lookup import Ask, exact, lookup
 from stampcache.flows.update import Fill, update
 
@@ -12,6 +13,7 @@ __all__ = [
     "Fill",
     "clear",
     "exact",
+    "examined",
     "invalidate",
     "lookup",
     "purge",

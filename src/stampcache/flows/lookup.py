@@ -37,6 +37,7 @@ from stampcache.errors import (
     VerifierError,
     WindowError,
 )
+from stampcache.flows.freshness import AHEAD_S, Doubt, doubted
 from stampcache.guards import Asked, Profile, profile_entry
 from stampcache.model import (
     AS_SET,
@@ -61,7 +62,8 @@ class Ask(Struct, frozen=True, kw_only=True):
 
     ``embedder`` is the stamp in the Partition, ``revision`` that by which the model answered last.
     With ``allow_stale`` a stale entry of this very question is enough: no other one is looked for.
-    ``controls`` are those in force, and ``slot`` the number of the answer in a variety.
+    ``controls`` are those in force, and ``slot`` the number of the answer in a variety. ``drawn`` is a
+    random number in (0, 1].
     """
 
     request: Request
@@ -78,6 +80,8 @@ class Ask(Struct, frozen=True, kw_only=True):
     allow_stale: bool = False
     controls: Controls = AS_SET
     slot: int = 0
+    has_judge: bool = False
+    drawn: float = 1.0
 
 
 class _Seen:
@@ -140,6 +144,8 @@ def lookup(ask: Ask) -> Flow[Outcome]:
     invalid = None
     if entry is not None:
         invalid = _invalid(ask, entry) or distrust
+        if invalid is None and (at := entry.doubtful_at) is not None and at - AHEAD_S < ask.now:
+            invalid = yield from _doubted(ask, entry)
         if invalid is None:
             if ask.record:
                 yield from _used(ask, entry)
@@ -172,9 +178,30 @@ def exact(ask: Ask) -> Flow[Hit | None]:
         return None
     if entry is None or _invalid(ask, entry) is not None:
         return None
+    if (at := entry.doubtful_at) is not None and at - AHEAD_S < ask.now:
+        fresh = ask.rules.freshness
+        if fresh is not None and fresh.on_path and at <= ask.now:
+            return None  # whoever looks up again asks the judge, once
+        if (yield from _doubted(ask, entry)) is not None:
+            return None
     if ask.record:
         yield from _used(ask, entry)
     return _exactly(entry)
+
+
+def _doubted(ask: Ask, entry: Entry) -> Flow[Objection | None]:
+    """Say that an answer may have changed by itself; one that was just proved has not."""
+    if ask.request.evidence is not None or ask.request.runs.watched:
+        return None
+    doubt = Doubt(
+        rules=ask.rules,
+        scope=ask.scope,
+        now=ask.now,
+        has_judge=ask.has_judge,
+        record=ask.record,
+        drawn=ask.drawn,
+    )
+    return (yield from doubted(entry, doubt))
 
 
 def _invalid(ask: Ask, entry: Entry) -> Objection | None:
@@ -358,6 +385,8 @@ def _examine(ask: Ask, asked: Asked, candidate: Candidate) -> Flow[Objection | N
         finding = yield from _verified(ask, candidate.entry, ask.verifier_threshold)
     if finding is None and ask.request.evidence is not None:
         finding = yield from _grounded(ask, candidate.entry, ask.request.evidence)
+    if finding is None and candidate.entry.doubtful_at is not None:
+        finding = yield from _doubted(ask, candidate.entry)
     return finding
 
 

@@ -3,7 +3,7 @@
 from msgspec import Struct
 from msgspec.structs import replace
 
-from stampcache import decide, reaching, signature, ttl
+from stampcache import decide, freshness, kinds, reaching, signature, ttl
 from stampcache.corpora import Reach, Reading
 from stampcache.decide import Objection, Rules
 from stampcache.effects import (
@@ -11,16 +11,19 @@ from stampcache.effects import (
     Embed,
     Fence,
     Fenced,
+    Fetch,
     Flow,
     Note,
     Put,
     StandingOf,
 )
 from stampcache.errors import (
+    CodecError,
     EmbedderError,
     StoreError,
     WindowError,
 )
+from stampcache.flows.freshness import life_of, noted, observed_of
 from stampcache.model import (
     AS_SET,
     Answer,
@@ -67,7 +70,9 @@ def update(fill: Fill) -> Flow[Update]:
     try:
         embedded = yield from _vector(fill)
         fence = fill.outcome.fence if fill.outcome is not None else (yield from Fence())
-        entry = _entry(fill, embedded)
+        before = yield from _before(fill)
+        yield from _compared(fill, before)
+        entry = yield from _aged(fill, _entry(fill, embedded), before)
         reach = None
         if fill.request.runs.watched:
             unwatched = yield from _unwatched(fill)
@@ -105,6 +110,49 @@ def _reach(fill: Fill) -> Flow[Reach]:
     # else its question does not say what was retrieved for it
     alone = bool(fill.request.question) and not fill.request.history
     return replace(reach, settings=fill.request.runs.digest if alone else "")
+
+
+def _before(fill: Fill) -> Flow[Entry | None]:
+    """Return the answer that this one takes the place of, where answers age."""
+    outcome = fill.outcome
+    if fill.rules.freshness is None or outcome is None:
+        return None
+    if isinstance(outcome, Stale):
+        return outcome.entry
+    if outcome.reason is not Reason.NO_CACHE:
+        return None
+    try:  # made anew ahead of time: nobody looked at it
+        return (yield from Fetch(fill.identity.partition, fill.identity.key))
+    except CodecError as error:
+        yield from Note("corrupt_entry", error)
+        return None
+
+
+def _compared(fill: Fill, before: Entry | None) -> Flow[None]:
+    """Note what changed since the answer before; the doubt of this one knows of it already."""
+    if fill.rules.freshness is None or fill.outcome is None:
+        return
+    try:
+        yield from noted(fill.corpus, before, fill.evidence, fill.now)
+    except StoreError as error:
+        yield from Note("observe", error)
+
+
+def _aged(fill: Fill, entry: Entry, before: Entry | None) -> Flow[Entry]:
+    """Return the entry with its life as what it cites has been seen to change (ADR 0022)."""
+    fresh = fill.rules.freshness
+    proved = fill.request.evidence is not None or fill.request.runs.watched
+    if fresh is None or proved:
+        return entry
+    observed = yield from observed_of(fill.corpus, fill.evidence)
+    per_second = freshness.rate(observed, fill.rules.lifetime(entry.kind).ttl_s)
+    after = freshness.doubted_after(per_second, fresh.limit)
+    doubtful_at = None if after is None else fill.now + after
+    if entry.lifetime_s is None:
+        return replace(entry, doubtful_at=doubtful_at)
+    lifetime_s = life_of(before, entry.lifetime_s, per_second, fresh)
+    expires_at = ttl.expiry(fill.now, lifetime_s, entry.id)
+    return replace(entry, lifetime_s=lifetime_s, expires_at=expires_at, doubtful_at=doubtful_at)
 
 
 def _refused(fill: Fill, refusal: Objection) -> Flow[Refused]:
@@ -147,7 +195,11 @@ def _vector(fill: Fill) -> Flow[Embedded | None]:
 def _entry(fill: Fill, embedded: Embedded | None) -> Entry:
     evidence = fill.evidence
     ttl_s = fill.controls.ttl_s
-    lifetime = decide.lifetime(evidence, fill.request.kind, fill.rules, ttl_s)
+    kind = fill.request.kind
+    fresh = fill.rules.freshness
+    if not kind and fresh is not None and fresh.guess_kinds and fill.request.question:
+        kind = kinds.shorter(kinds.kind_of(fill.request.question), fill.rules.lifetimes)
+    lifetime = decide.lifetime(evidence, kind, fill.rules, ttl_s)
     settings = fill.request.runs
     return Entry(
         id=fill.entry_id,
@@ -164,7 +216,8 @@ def _entry(fill: Fill, embedded: Embedded | None) -> Entry:
         stamps=fill.stamps,
         created_at=fill.now,
         expires_at=ttl.expiry(fill.now, lifetime.ttl_s, fill.entry_id),
-        kind=fill.request.kind if ttl_s is None else "",  # whose life never slides
+        kind=kind if ttl_s is None else "",  # whose life never slides
+        lifetime_s=None if ttl_s is not None or evidence == () else lifetime.ttl_s,
         corpus=fill.corpus,
         whole_corpus=settings.whole_corpus,
     )

@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import ParamSpec, Protocol, TypeVar
 
 from stampcache.corpora import Corpora, Reach, Standing
+from stampcache.journal import Journal
 from stampcache.model import Candidate, Entry, Selector, Vector
 from stampcache.ports import Receipt, Store
 
@@ -50,6 +51,10 @@ class InlineStore:
     async def on_corpora(self, do: Callable[[Corpora], T]) -> T:
         """See `AsyncStore.on_corpora`."""
         return await asyncio.to_thread(do, self._store.corpora)
+
+    async def on_journal(self, do: Callable[[Journal], T]) -> T:
+        """See `AsyncStore.on_journal`."""
+        return await asyncio.to_thread(do, self._store.journal)
 
     async def standing(self, corpus: str) -> Standing | None:
         """See `Corpora.standing`."""
@@ -153,6 +158,10 @@ class ThreadedStore:
     async def on_corpora(self, do: Callable[[Corpora], T]) -> T:
         """See `AsyncStore.on_corpora`."""
         return await asyncio.to_thread(do, self._store.corpora)
+
+    async def on_journal(self, do: Callable[[Journal], T]) -> T:
+        """See `AsyncStore.on_journal`."""
+        return await asyncio.to_thread(do, self._store.journal)
 
     async def standing(self, corpus: str) -> Standing | None:
         """See `Corpora.standing`."""

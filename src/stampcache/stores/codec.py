@@ -13,7 +13,8 @@ import hashlib
 from hmac import compare_digest
 
 import msgspec
-from msgspec.structs import replace
+from msgspec import Struct
+from msgspec.structs import asdict, replace
 
 from stampcache.errors import CodecError
 from stampcache.model import Entry
@@ -53,14 +54,19 @@ def decode(raw: bytes) -> Entry:
         raise CodecError(f"An entry cannot be read ({error}); it was dropped.") from error
 
 
-def amended(entry: Entry, *, invalidated: str, expires_at: float | None) -> Entry:
-    """Return a decoded entry with what has changed since: its mark and its lifetime.
+class Beside(Struct, frozen=True):
+    """What stands beside the body of an entry, so that changing it writes no body anew."""
 
-    Both stand beside the body, so that changing them writes no body anew.
-    """
-    if entry.invalidated == invalidated and entry.expires_at == expires_at:
-        return entry
-    return replace(entry, invalidated=invalidated, expires_at=expires_at)
+    invalidated: str
+    expires_at: float | None
+    doubtful_at: float | None
+    confirmed_at: float | None
+
+
+def amended(entry: Entry, beside: Beside) -> Entry:
+    """Return a decoded entry with what has changed since: its mark, its lifetime, its doubts."""
+    mine = Beside(entry.invalidated, entry.expires_at, entry.doubtful_at, entry.confirmed_at)
+    return entry if mine == beside else replace(entry, **asdict(beside))
 
 
 def _checksum(body: bytes) -> bytes:

@@ -18,6 +18,7 @@ from stampcache.ports import AsyncStore, Receipt, StoreStats
 from stampcache.stores.aio import InlineStore
 from stampcache.stores.dependencies import DependencyIndex
 from stampcache.stores.memory_corpora import MemoryCorpora
+from stampcache.stores.memory_journal import MemoryJournal
 from stampcache.stores.memory_log import MemoryLog
 from stampcache.stores.pending_uses import Place, Serving, Uses
 from stampcache.stores.selection import BEING_WRITTEN, touches, unmarked
@@ -50,6 +51,7 @@ class MemoryStore:
         self._bad: defaultdict[str, set[frozenset[str]]] = defaultdict(set)
         self._suspended: dict[Place, Vector | None] = {}
         self._corpora = MemoryCorpora(self, self._open)
+        self._journal = MemoryJournal(self._confirm, self._open)
         self._facts: dict[str, str] = {}
         self._tallies: Counter[str] = Counter()
         self._closed = False
@@ -64,6 +66,11 @@ class MemoryStore:
     def corpora(self) -> MemoryCorpora:
         """See `Store.corpora`."""
         return self._corpora
+
+    @property
+    def journal(self) -> MemoryJournal:
+        """See `Store.journal`."""
+        return self._journal
 
     def nearest(
         self, partition: str, vector: Vector, k: int, *, asked: str, now: float
@@ -215,6 +222,12 @@ class MemoryStore:
     def close(self) -> None:
         """See `Store.close`."""
         self._closed = True
+
+    def _confirm(self, entry: Entry, at: float, doubtful_at: float | None) -> None:
+        kept = self._entries.get(entry.place)
+        if kept is not None and kept.id == entry.id and not kept.invalidated:
+            confirmed = replace(kept, confirmed_at=at, doubtful_at=doubtful_at)
+            self._entries[entry.place] = confirmed
 
     # -- for the corpora beside the entries ----------------------------------------------------------
 

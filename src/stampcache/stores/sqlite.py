@@ -21,6 +21,7 @@ from stampcache.stores.pending_uses import Pending, Serving, Uses
 from stampcache.stores.selection import unmarked
 from stampcache.stores.sqlite_corpora import SqliteCorpora
 from stampcache.stores.sqlite_file import SqliteFile, translated
+from stampcache.stores.sqlite_journal import SqliteJournal
 from stampcache.stores.sqlite_replica import SqliteReplica
 
 CAPACITY = 100_000
@@ -50,6 +51,7 @@ class SqliteStore:
         self._replica = SqliteReplica(
             self._file, near_capacity=near_capacity, vector_capacity=vector_capacity
         )
+        self.journal = SqliteJournal(self._file, self._same_process)
         self.corpora = SqliteCorpora(self._file, self._same_process, self._trim)
 
     # -- reading -----------------------------------------------------------------------------------

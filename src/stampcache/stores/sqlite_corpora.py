@@ -345,13 +345,13 @@ def _stored_since(
     return reader.execute(sqlite_text.REACHES_SINCE, values).fetchall()
 
 
-def _decoded(rows: Iterable[tuple[bytes, str, float | None]]) -> list[Entry]:
+def _decoded(rows: sqlite3.Cursor) -> list[Entry]:
     """Return entries from rows, but for those that are damaged: who asks for them is told."""
     found = []
-    for body, invalidated, expires_at in rows:
+    for body, *beside in rows:
         try:
             entry = codec.decode(body)
         except CodecError:
             continue
-        found.append(codec.amended(entry, invalidated=invalidated, expires_at=expires_at))
+        found.append(codec.amended(entry, codec.Beside(*beside)))
     return found

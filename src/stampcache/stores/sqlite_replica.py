@@ -149,8 +149,8 @@ class SqliteReplica:
         row = self._file.reader.execute(sqlite_text.ENTRY, place).fetchone()
         if row is None:
             return None
-        body, sequence, invalidated, expires_at = row
-        entry = codec.amended(codec.decode(body), invalidated=invalidated, expires_at=expires_at)
+        sequence, body, *beside = row
+        entry = codec.amended(codec.decode(body), codec.Beside(*beside))
         self._near.keep(entry, sequence)
         return entry
 

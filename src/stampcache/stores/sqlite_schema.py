@@ -149,6 +149,26 @@ _CORPORA = """
     CREATE INDEX stampcache_reaches_settings ON stampcache_reaches (corpus, settings);
 """
 
+_JOURNAL = """
+    ALTER TABLE stampcache_entries ADD COLUMN doubtful_at REAL;
+    ALTER TABLE stampcache_entries ADD COLUMN confirmed_at REAL;
+    CREATE TABLE stampcache_sources (
+        corpus TEXT NOT NULL,
+        source TEXT NOT NULL,
+        announced INTEGER NOT NULL,
+        changes INTEGER NOT NULL,
+        seconds REAL NOT NULL,
+        at REAL NOT NULL,
+        PRIMARY KEY (corpus, source, announced)
+    ) WITHOUT ROWID;
+    CREATE TABLE stampcache_verdicts (
+        id INTEGER PRIMARY KEY,
+        entry_id TEXT NOT NULL,
+        body BLOB NOT NULL
+    );
+    CREATE INDEX stampcache_verdicts_entry ON stampcache_verdicts (entry_id);
+"""
+
 
 class _Cited(Struct, frozen=True):
     """What a body of schema 1 says of a piece of evidence; like all that a step uses, never changed."""
@@ -207,6 +227,7 @@ _STEPS = (
     _Step(_FIRST_TABLES),
     _Step(_MARKS_AND_DEPENDENCIES, _copy_out_of_bodies),
     _Step(_CORPORA),
+    _Step(_JOURNAL),
 )
 
 

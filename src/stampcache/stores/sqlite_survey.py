@@ -9,6 +9,7 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from stampcache.errors import CodecError, StoreError
 from stampcache.model import Entry, Stamps
@@ -101,7 +102,7 @@ class SqliteSurvey:
             if self._first_schema:
                 yield entry
             else:
-                yield codec.amended(entry, invalidated="", expires_at=expires_at)
+                yield replace(entry, invalidated="", expires_at=expires_at)
 
     def _of_holding(self, query: str) -> str:
         return query.format(holding=_HOLDING_IN_SCHEMA_1 if self._first_schema else _HOLDING)

@@ -6,7 +6,8 @@ from stampcache.model import Selector, Stamps, stamp_values
 from stampcache.stores.selection import names_document
 
 ENTRY = (
-    "SELECT body, changed, invalidated, expires_at FROM stampcache_entries"
+    "SELECT changed, body, invalidated, expires_at, doubtful_at, confirmed_at"
+    " FROM stampcache_entries"
     " WHERE partition = ? AND key = ?"
 )
 VECTOR = (
@@ -38,8 +39,8 @@ DELETE = "DELETE FROM stampcache_entries WHERE id = ?"
 DELETE_PLACE = "DELETE FROM stampcache_entries WHERE partition = ? AND key = ?"
 PUT = (
     "INSERT INTO stampcache_entries (partition, key, entry_id, scope, tenant, model, tokenizer,"
-    " embedder, prompt, indexed, body, vector, answer_bytes, expires_at, changed, used)"
-    " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
+    " embedder, prompt, indexed, body, vector, answer_bytes, expires_at, doubtful_at, confirmed_at,"
+    " changed, used) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
 )
 DEPEND = "INSERT INTO stampcache_dependencies (entry, corpus, source, chunk) VALUES (?, ?, ?, ?)"
 NO_LONGER_DEPEND = "DELETE FROM stampcache_dependencies WHERE entry = ?"
@@ -50,6 +51,32 @@ END = "UPDATE stampcache_entries SET vector = NULL WHERE id = ?"
 SUSPEND = "UPDATE stampcache_entries SET invalidated = ?, changed = ? WHERE id = ?"
 RESTORE = "UPDATE stampcache_entries SET invalidated = '', changed = ?, used = ? WHERE id = ?"
 RENEW = "UPDATE stampcache_entries SET expires_at = ?, changed = ? WHERE id = ?"
+CONFIRM = (
+    "UPDATE stampcache_entries SET confirmed_at = ?, doubtful_at = ?, changed = ? WHERE id = ?"
+)
+_COMPARED = "SELECT at FROM stampcache_sources WHERE corpus = ?1 AND source = ?2 AND announced = 0"
+OBSERVE = (
+    "INSERT INTO stampcache_sources (corpus, source, announced, changes, seconds, at)"
+    " VALUES (?1, ?2, 0, ?3, ?4, ?5) ON CONFLICT (corpus, source, announced) DO UPDATE SET"
+    " changes = changes + excluded.changes, seconds = seconds + excluded.seconds"
+)
+ANNOUNCE = (
+    "INSERT INTO stampcache_sources (corpus, source, announced, changes, seconds, at)"  # noqa: S608 - own text
+    f" VALUES (?1, ?2, 1, EXISTS ({_COMPARED}), coalesce(max(0, ?3 - ({_COMPARED})), 0), ?3)"
+    " ON CONFLICT (corpus, source, announced) DO UPDATE SET"
+    " changes = changes + 1, seconds = seconds + excluded.at - at, at = excluded.at"
+    " WHERE excluded.at - at >= ?4"
+)
+OBSERVED = (
+    "SELECT changes, seconds FROM stampcache_sources WHERE corpus IN (?1, '') AND source = ?2"
+)
+JUDGED = "INSERT INTO stampcache_verdicts (entry_id, body) VALUES (?, ?)"
+TRIM_VERDICTS = (
+    "DELETE FROM stampcache_verdicts WHERE id <="
+    " (SELECT coalesce(max(id), 0) - ? FROM stampcache_verdicts)"
+)
+VERDICT = "SELECT body FROM stampcache_verdicts WHERE entry_id = ? ORDER BY id DESC LIMIT 1"
+VERDICTS = "SELECT body FROM stampcache_verdicts ORDER BY id DESC LIMIT ?"
 COUNT_ENTRIES = "SELECT value FROM stampcache_counts WHERE name = 'entries'"
 LATEST_USE = "SELECT coalesce(max(used), 0) FROM stampcache_entries"
 USE = "UPDATE stampcache_entries SET hits = hits + ?, used = ? WHERE partition = ? AND key = ?"
@@ -120,7 +147,8 @@ REACHED = (
 )
 DIFFER = "UPDATE stampcache_reaches SET differences = ? WHERE entry = ?"
 SAMPLE = (
-    "SELECT entries.body, invalidated, expires_at FROM stampcache_entries AS entries"
+    "SELECT entries.body, invalidated, expires_at, doubtful_at, confirmed_at"
+    " FROM stampcache_entries AS entries"
     " JOIN stampcache_reaches AS reaches ON entries.id = entry"
     " WHERE reaches.corpus = ? AND settings = ? AND invalidated = '' AND entry_id {side} ?"
     " ORDER BY entry_id LIMIT ?"

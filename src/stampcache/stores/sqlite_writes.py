@@ -100,7 +100,8 @@ def write(writer: sqlite3.Connection, entry: Entry, body: Body, sequence: int) -
     raw = None if vector is None else np.ascontiguousarray(vector, np.float32).tobytes()
     size = len(entry.answer.text.encode()) + len(entry.answer.payload)
     who = (entry.id, entry.identity.scope, entry.identity.tenant)
-    what = (body.raw, raw, size, entry.expires_at)
+    times = (entry.expires_at, entry.doubtful_at, entry.confirmed_at)
+    what = (body.raw, raw, size, *times)
     values = (*entry.place, *who, *stamp_values(entry.stamps), *what, sequence, latest + 1)
     row = writer.execute(sqlite_text.PUT, values).lastrowid
     assert row is not None
@@ -149,6 +150,15 @@ def renew(writer: sqlite3.Connection, entry_id: str, expires_at: float) -> None:
     for row, partition, key in writer.execute(sqlite_text.HOLDING_ID, (entry_id,)).fetchall():
         values = (expires_at, log(writer, (partition, key)), row)
         writer.execute(sqlite_text.RENEW, values)
+
+
+def confirm(
+    writer: sqlite3.Connection, entry_id: str, at: float, doubtful_at: float | None
+) -> None:
+    """Note that an entry was found fresh, if it is there and holds."""
+    for row, partition, key in writer.execute(sqlite_text.HOLDING_ID, (entry_id,)).fetchall():
+        values = (at, doubtful_at, log(writer, (partition, key)), row)
+        writer.execute(sqlite_text.CONFIRM, values)
 
 
 def delete(writer: sqlite3.Connection, rows: Iterable[Row]) -> int:

@@ -12,6 +12,7 @@ from stampcache.ports import AsyncStore, Receipt
 from stampcache.stores.aio import InlineStore
 from stampcache.stores.memory import MemoryStore
 from stampcache.stores.memory_corpora import MemoryCorpora
+from stampcache.stores.memory_journal import MemoryJournal
 
 
 class FakeClock:
@@ -132,6 +133,12 @@ class FailingStore(MemoryStore):
         """See `Store.corpora`."""
         self._check()
         return super().corpora
+
+    @property
+    def journal(self) -> MemoryJournal:
+        """See `Store.journal`."""
+        self._check()
+        return super().journal
 
     def put(
         self, entry: Entry, vector: Vector | None, fence: int, reach: Reach | None = None
