@@ -8,6 +8,7 @@ import logging
 import secrets
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TypeVar
+from weakref import WeakKeyDictionary
 
 from msgspec.structs import replace
 
@@ -27,11 +28,31 @@ _LOGGER = logging.getLogger("stampcache")
 
 
 class Ledger:
-    """Begins and ends the writes to one corpus in the store of a cache; safe for threads and tasks."""
+    """Begins and ends the writes to one corpus in the store of a cache; safe for threads and tasks.
 
-    def __init__(self, core: Core, corpus: str) -> None:
+    What is known of a corpus is known of one index. Where this process watches two of them under one
+    name, nobody can say what a write differs in, so each ends all answers.
+    """
+
+    def __init__(self, core: Core, corpus: str, index: str = "") -> None:
+        """``index`` tells the watched index from others; empty for what stands beside one."""
         self.core = core
         self.corpus = corpus
+        if not index:
+            return
+        core.indexes.setdefault(corpus, WeakKeyDictionary())[self] = index
+        if not self.is_alone:
+            core.counters.event("watch.two_indexes")
+            _LOGGER.warning(
+                "Corpus %r: two indexes are watched under one name. Any write to one of them ends all"
+                " answers; give each index a corpus= of its own.",
+                corpus,
+            )
+
+    @property
+    def is_alone(self) -> bool:
+        """Whether this process watches no other index under this name."""
+        return len({*self.core.indexes.get(self.corpus, {}).values()}) < 2
 
     def begin(self, ids: Sequence[str] | None, *, beyond: bool = False) -> Flow[Intent]:
         """Write down that a write begins; whoever does so calls `end` however it ends.
@@ -74,6 +95,8 @@ class Ledger:
     def commit(self, intent: Intent, change: Change) -> Flow[Committed]:
         """Tell what a write did; then it is over. Answers that go and come with it count as both."""
         stale = restored = 0
+        if not self.is_alone:
+            change = replace(change, unknown=True)
         for part in (yield from self._parts(change)):
             done = yield from Commit(self.corpus, intent.id, part, self.core.intake.now())
             stale, restored = stale + done.stale, restored + done.restored

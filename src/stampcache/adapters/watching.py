@@ -30,7 +30,13 @@ class Watch:
     """Announces and tells the writes to one corpus; safe for threads and tasks."""
 
     def __init__(
-        self, core: Core, corpus: str, view: IndexView, *, silence_s: float | None = None
+        self,
+        core: Core,
+        corpus: str,
+        view: IndexView,
+        *,
+        silence_s: float | None = None,
+        index: str = "",
     ) -> None:
         """Watch a corpus.
 
@@ -40,6 +46,7 @@ class Watch:
             view: what its index can tell of itself.
             silence_s: at least so often (seconds) a write, a sweep or `Cache.heard` must be heard of,
                 else no answer of the corpus is served; ``None``: silence says nothing.
+            index: tells the watched index from others; empty for what stands beside one.
 
         Raises:
             ConfigError: the corpus has no name, or the number is no duration.
@@ -52,10 +59,15 @@ class Watch:
         self.corpus = corpus
         self._view = view
         self._silence_s = silence_s
-        self._ledger = Ledger(core, corpus)
+        self._ledger = Ledger(core, corpus, index)
         self._resolving = Resolving(self._ledger, view)
         self._running: set[asyncio.Future[Any]] = set()
         """Flows that run in loops; what nothing refers to might be collected before its end."""
+
+    @property
+    def is_alone(self) -> bool:
+        """Whether this process watches no other index under this name."""
+        return self._ledger.is_alone
 
     def run(self, flow: Flow[Done]) -> Done:
         """Drive a flow on the calling thread."""

@@ -220,7 +220,7 @@ class _Walk:
         if before.corpus != watch.corpus:
             raise ConfigError(
                 f"{where} reads from corpus {watch.corpus!r} and {self._first} from"
-                f" {before.corpus!r}; answers from several corpora cannot be watched: use one corpus=,"
+                f" {before.corpus!r}; answers from several corpora cannot be watched: read from one,"
                 f" {_ELSE}."
             )
         self._first = self._first or where

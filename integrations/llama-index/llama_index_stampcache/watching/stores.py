@@ -52,7 +52,8 @@ class Known(Struct, frozen=True, kw_only=True):
     ``replaces`` says that an added node takes the place of one of its id, and ``steady`` that one which
     is added as it was may be found in no other order than before. ``fleeting`` says that it is in
     this process, and may be older than what the cache knows when it is loaded. ``of_document`` gives
-    the ids of the nodes of a document, and such nodes may be deleted by their ids instead.
+    the ids of the nodes of a document, and such nodes may be deleted by their ids instead. ``index``
+    tells the index behind the store from others; empty where it is the object itself.
     """
 
     view: IndexView
@@ -62,6 +63,7 @@ class Known(Struct, frozen=True, kw_only=True):
     steady: bool = False
     fleeting: bool = False
     of_document: Callable[[str], Step[Sequence[str]]] | None = None
+    index: str = ""
 
 
 def known_of(
@@ -200,6 +202,7 @@ def _chroma(store: Any, form: NodeForm) -> Known:
         scale=lambda similarity: nearest + _logarithm(similarity),
         steady=True,
         of_document=lambda document: threaded(lambda: of_document(document)),
+        index=f"collection {collection.id}",
     )
 
 

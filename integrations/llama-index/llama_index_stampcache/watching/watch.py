@@ -145,7 +145,8 @@ def _opened(
 ) -> WatchedVectorStore:
     known = known_of(store, wanted.form, texts, wanted.listing)
     core = wanted.cache.core
-    watch = Watch(core, wanted.corpus, known.view, silence_s=wanted.silence_s)
+    index = known.index or f"object {id(store)}"
+    watch = Watch(core, wanted.corpus, known.view, silence_s=wanted.silence_s, index=index)
     uncounted = known.view.count is None and known.view.listing is not None
     watch.run(_open(watch, lists=known.fleeting or uncounted))
     metric = wanted.metric or known.metric

@@ -54,9 +54,12 @@ class _Collected:
             for chunk in one.added:
                 removed.pop(chunk.id, None)
                 added[chunk.id] = chunk
-        unknown = any(one.unknown for one in self.changes)
         return Change(
-            added=tuple(added.values()), removed=tuple(removed), unknown=unknown, emptied=emptied
+            added=tuple(added.values()),
+            removed=tuple(removed),
+            unknown=any(one.unknown for one in self.changes),
+            emptied=emptied,
+            beyond=any(one.beyond for one in self.changes),
         )
 
 
@@ -162,13 +165,13 @@ class Writes:
         """
         if not (yield from changes):
             return (yield from write)
-        return (yield from self._writing(write, lambda _: Change(unknown=True), None))
+        return (yield from self._writing(write, _anything, None, beyond=True))
 
     def lost_text(self, write: Step[Result], *, exists: Step[bool]) -> Flow[Result]:
         """Delete texts; inside of a larger write, which deletes their vectors, too, that says it."""
         if self._collected() is not None or not (yield from exists):
             return (yield from write)
-        return (yield from self._writing(write, lambda _: Change(unknown=True), None))
+        return (yield from self._writing(write, _anything, None, beyond=True))
 
     def differs(self, before: BaseNode | None, node: BaseNode) -> bool:
         """Tell whether a text is another than before; its vector store tells what of its own changed."""
@@ -240,13 +243,25 @@ class Writes:
         told: Callable[[Result], Change],
         ids: Sequence[str] | None,
         planned: Sequence[Chunk] = (),
+        *,
+        beyond: bool = False,
     ) -> Flow[Result]:
+        """Announce and tell a write; inside of a larger one, let that tell it.
+
+        ``beyond``: it writes texts that the index does not hold, so that nothing there shows them.
+        """
         collected = self._collected()
         if collected is None:
-            return (yield from self.watch.writing(write, told=told, ids=ids, planned=planned))
+            writing = self.watch.writing(write, told=told, ids=ids, planned=planned, beyond=beyond)
+            return (yield from writing)
         result = yield from write
         collected.changes.append(told(result))
         return result
+
+
+def _anything(_: object) -> Change:
+    """Tell of a write of texts: any answer may be made from them."""
+    return Change(unknown=True, beyond=True)
 
 
 def _links(node: BaseNode) -> dict[str, list[str]]:

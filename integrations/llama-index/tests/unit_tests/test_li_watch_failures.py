@@ -60,7 +60,8 @@ def test_a_writer_that_is_killed_blocks_hits_until_somebody_looks(
         killed(url, folder, where, "pets", "dogs must stay outside")
         told = engine.query(LEAVE)
         assert report(told)["reason"] == Reason.BEING_WRITTEN.value
-        again = loaded(cache, folder)  # what was written was never persisted
+    with open_cache(url) as cache:  # as after a restart; what was written was never persisted
+        again = loaded(cache, folder)
         assert is_hit(again)
         assert cache.standing("handbook").intents == ()  # type: ignore[union-attr]
 
