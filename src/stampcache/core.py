@@ -91,6 +91,8 @@ class Core:
         """Who in this process is told of each write to a watched corpus, by its name."""
         self.indexes: dict[str, WeakKeyDictionary[object, str]] = {}
         """The watches over each corpus in this process, with what tells their indexes apart."""
+        self.indexes_seen: dict[str, set[str]] = {}
+        """What told apart the indexes that were ever watched in this process, by corpus."""
         self._counters_saved_at = self.intake.now()
         self.due = Due()
         self.judge = self._judge(parts)

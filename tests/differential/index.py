@@ -88,7 +88,7 @@ class IndexFile:
         """Return all chunks, as they were written."""
         with self._opened() as file:
             found = file.execute("SELECT id, text, metadata FROM chunks ORDER BY place").fetchall()
-        return [Row(*row[:2], msgspec.json.decode(row[2])) for row in found]
+        return [Row(row[0], row[1], msgspec.json.decode(row[2])) for row in found]
 
     def ids_of(self, source: str) -> list[str]:
         """Return the ids of what was cut from a document."""
@@ -100,7 +100,7 @@ class IndexFile:
             found = file.execute(
                 "SELECT id, text, metadata, vector FROM chunks ORDER BY place"
             ).fetchall()
-        rows = [Row(*row[:2], msgspec.json.decode(row[2])) for row in found]
+        rows = [Row(row[0], row[1], msgspec.json.decode(row[2])) for row in found]
         asked = np.asarray(vector, np.float32)
         vectors = [np.frombuffer(row[3], np.float32) for row in found]
         scored = sorted((-cosine(asked, one), at) for at, one in enumerate(vectors))

@@ -38,7 +38,7 @@ class Side:
         self._clock = FakeClock()
         self._cache: stampcache.Cache | None = None
         self._embedder = -1
-        self._apps: dict[tuple[str, str], App] = {}
+        self._apps: dict[tuple[str, str, str], App] = {}
         self._die_at = ""
         self._index: Any = None
 

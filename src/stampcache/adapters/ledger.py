@@ -38,9 +38,11 @@ class Ledger:
         """``index`` tells the watched index from others; empty for what stands beside one."""
         self.core = core
         self.corpus = corpus
+        self._index = index
         if not index:
             return
         core.indexes.setdefault(corpus, WeakKeyDictionary())[self] = index
+        core.indexes_seen.setdefault(corpus, set()).add(index)
         if not self.is_alone:
             core.counters.event("watch.two_indexes")
             _LOGGER.warning(
@@ -53,6 +55,12 @@ class Ledger:
     def is_alone(self) -> bool:
         """Whether this process watches no other index under this name."""
         return len({*self.core.indexes.get(self.corpus, {}).values()}) < 2
+
+    @property
+    def apart(self) -> str:
+        """What keeps its answers apart from those of another index that was watched under this name."""
+        several = len(self.core.indexes_seen.get(self.corpus, ())) > 1
+        return self._index if several else ""
 
     def begin(self, ids: Sequence[str] | None, *, beyond: bool = False) -> Flow[Intent]:
         """Write down that a write begins; whoever does so calls `end` however it ends.

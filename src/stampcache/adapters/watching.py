@@ -69,6 +69,11 @@ class Watch:
         """Whether this process watches no other index under this name."""
         return self._ledger.is_alone
 
+    @property
+    def apart(self) -> str:
+        """What keeps the answers from its index apart, where this process has watched others, too."""
+        return self._ledger.apart
+
     def run(self, flow: Flow[Done]) -> Done:
         """Drive a flow on the calling thread."""
         return drivers.run(flow, self.core.ports)

@@ -178,9 +178,11 @@ def _plain(value: object, where: str) -> object:
 
 def described_store(store: object) -> object:
     """Return what tells a vector store from another one: its plain attributes, such as a collection."""
-    if watch_of(store) is not None:
+    watch = watch_of(store)
+    if watch is not None:
         inner: object = getattr(store, "inner", None)
-        return {"watched": described_store(inner)}
+        described: dict[str, object] = {"watched": described_store(inner)}
+        return {**described, "index": watch.apart} if watch.apart else described
     named = {
         name: value
         for name, value in getattr(store, "__dict__", {}).items()

@@ -111,7 +111,9 @@ class _Search:
         if id(node) in self._seen:
             return self._seen[id(node)]
         if self._depth > MAX_DEPTH:
-            return False
+            raise ConfigError(
+                f"{where} lies too deep to be looked into: what it reads from is not seen, {_ELSE}."
+            )
         self._seen[id(node)] = False
         self._depth += 1
         try:
@@ -152,6 +154,11 @@ class _Search:
             raise ConfigError(
                 f"{_said(node, where)} keeps documents that may be older than its index: give it"
                 ' grounding="watch", too, or leave it out.'
+            )
+        if _is_ours(node) and getattr(node, "allow_stale", False):
+            raise ConfigError(
+                f"{_said(node, where)} may give documents that no longer hold: leave out its"
+                " allow_stale=."
             )
         if not self._any(_held_by(node), where):
             raise ConfigError(

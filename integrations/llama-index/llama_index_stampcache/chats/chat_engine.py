@@ -127,6 +127,7 @@ class CachedChatEngine(BaseChatEngine):
             stamps=stamps or Stamps(),
             version=version,
         )
+        self._given = given
         opened = open_cache(cache) if isinstance(cache, str) else cache
         try:
             self._front = Front(opened.core, kind="llama-index.chat-engine")
@@ -184,6 +185,16 @@ class CachedChatEngine(BaseChatEngine):
     def cache(self) -> Cache | AsyncCache:
         """The cache, for its other verbs; close it if it was given by its URL."""
         return self._cache
+
+    @property
+    def grounding(self) -> Grounding:
+        """How its answers are kept true."""
+        return self._given.grounding
+
+    @property
+    def allow_stale(self) -> bool:
+        """Whether it gives answers that no longer hold."""
+        return self._given.allow_stale
 
     @property
     def _memory(self) -> BaseMemory:

@@ -151,6 +151,11 @@ class CachedQueryEngine(BaseQueryEngine):
         """How its answers are kept true."""
         return self._validity.grounding
 
+    @property
+    def allow_stale(self) -> bool:
+        """Whether it gives answers that no longer hold."""
+        return self._validity.allow_stale
+
     def sweep(self, *, sample: int = 50, tolerate: float = 0.0) -> Sweep:
         """Retrieve again for a random sample of the watched answers, and mark those that drifted.
 

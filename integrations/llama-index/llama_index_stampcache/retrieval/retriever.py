@@ -170,6 +170,11 @@ class CachedRetriever(BaseRetriever):
         """How its nodes are kept true."""
         return self._validity.grounding
 
+    @property
+    def allow_stale(self) -> bool:
+        """Whether it gives nodes that no longer hold."""
+        return self._validity.allow_stale
+
     def sweep(self, *, sample: int = 50, tolerate: float = 0.0) -> Sweep:
         """Retrieve again for a random sample of watched queries; see `CachedQueryEngine.sweep`."""
         return self._front.run(self._sweeping(sample, tolerate))

@@ -33,6 +33,7 @@ from stampcache.adapters import Core, Validity, Watch
 
 _ELSE = 'or take grounding="recheck"'
 _MAX_DEPTH = 24
+_OURS = "llama_index_stampcache."
 _TELL_TIME = (
     "EmbeddingRecencyPostprocessor",
     "FixedRecencyPostprocessor",
@@ -118,14 +119,17 @@ class _Walk:
 
     def look(self, part: object, where: str, depth: int = 0) -> bool:
         """Tell whether a part reads from a watched index; refuse it where it reads from another."""
-        if part is None or depth > _MAX_DEPTH:
+        if part is None:
             return False
+        if depth > _MAX_DEPTH:
+            raise ConfigError(_said(part, where, "is too deep inside to be looked into"))
         if id(part) not in self._seen:
             self._seen[id(part)] = False  # for one that leads back to itself
             self._seen[id(part)] = self._look(part, where, depth)
         return self._seen[id(part)]
 
     def _look(self, part: object, where: str, depth: int) -> bool:
+        _check_kept(part, where)
         match part:
             case WatchedVectorStore():
                 found = self._note(part.watched, part.writes.form.volatile, where)
@@ -145,8 +149,10 @@ class _Walk:
                 raise ConfigError(
                     _said(part, where, "is held outside of any index: put it into a watched one")
                 )
-            case BaseRetriever() | BaseQueryEngine() if isinstance(part, Described):
-                return self._cached(part, where, depth)
+            case BaseRetriever() | BaseQueryEngine() if isinstance(part, Described) and _is_ours(
+                part
+            ):
+                return self._any(_told_by(part), where, depth)
             case VectorIndexRetriever():
                 return self._of_index(part, where, depth)
             case BaseRetriever():
@@ -189,17 +195,6 @@ class _Walk:
             self._also("what is behind the nodes found is retrieved, too")
             self._any([(".object_map", objects)], where, depth)
         return True
-
-    def _cached(self, part: Described, where: str, depth: int) -> bool:
-        """Look into a wrapper of this package, which keeps answers of its own."""
-        if getattr(part, "grounding", "watch") != "watch":
-            raise ConfigError(
-                _said(
-                    part, where, 'keeps what may be older than its index: give it grounding="watch"'
-                )
-            )
-        named = ((f".{name}", one) for name, one in part.identity_parts().items())
-        return self._any(named, where, depth)
 
     def _postprocessor(self, part: BaseNodePostprocessor, where: str, depth: int) -> bool:
         if type(part).__name__ in _TELL_TIME:
@@ -247,10 +242,36 @@ def _held_by(part: object) -> Iterator[tuple[str, object]]:
             return
         case _ if not isinstance(part, _PARTS):
             return  # a model, a prompt: it reads no documents
+    if isinstance(part, Described):  # of one's own: what it tells, and what it does not
+        yield from _told_by(part)
     held = {**getattr(part, "__dict__", {}), **(getattr(part, "__pydantic_private__", None) or {})}
     for name, one in held.items():
         if not isinstance(one, BaseLLM) and name != "object_map":
             yield f".{name.lstrip('_')}", one
+
+
+def _told_by(part: Described) -> Iterator[tuple[str, object]]:
+    return ((f".{name}", one) for name, one in part.identity_parts().items())
+
+
+def _is_ours(part: object) -> bool:
+    """Tell whether what a part tells of itself is all that it reads from."""
+    return type(part).__module__.startswith(_OURS)
+
+
+def _check_kept(part: object, where: str) -> None:
+    """Refuse a cache that keeps answers or nodes of its own, and gives what may not hold any more.
+
+    Raises:
+        ConfigError: it does.
+    """
+    if not isinstance(part, BaseRetriever | BaseQueryEngine | BaseChatEngine):
+        return
+    if getattr(part, "grounding", "watch") != "watch":
+        needs = 'keeps what may be older than its index: give it grounding="watch"'
+        raise ConfigError(_said(part, where, needs))
+    if getattr(part, "allow_stale", False):
+        raise ConfigError(_said(part, where, "gives what no longer holds: leave out allow_stale="))
 
 
 def _said(part: object, where: str, what: str) -> str:

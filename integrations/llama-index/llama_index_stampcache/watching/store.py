@@ -50,7 +50,7 @@ class WatchedVectorStore(BasePydanticVectorStore):
 
     def __getattr__(self, name: str) -> Any:
         private = object.__getattribute__(self, "__pydantic_private__")
-        if name.startswith("__") or not private or name in ("_inner", "_writes", "_searches"):
+        if name.startswith("__") or not private or name in private:
             return super().__getattr__(name)  # type: ignore[misc]  # pydantic hides it from types
         found = getattr(private["_inner"], name)
         if name.startswith(("_", *_READING)) or not inspect.ismethod(found):
@@ -88,8 +88,12 @@ class WatchedVectorStore(BasePydanticVectorStore):
         return self._inner.client
 
     def identity_parts(self) -> dict[str, object]:
-        """Return what identifies it inside an engine."""
-        return {"inner": self._inner}
+        """Return what identifies it inside an engine.
+
+        Where two indexes were watched under one name, each is answered from what was made from it.
+        """
+        apart = self.watched.apart
+        return {"inner": self._inner, "index": apart} if apart else {"inner": self._inner}
 
     def to_dict(self, **kwargs: Any) -> dict[str, Any]:
         """Return the inner store as a dict."""

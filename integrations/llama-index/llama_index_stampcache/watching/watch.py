@@ -1,5 +1,6 @@
 """`watch`: from now on the cache is told what is written to an index."""
 
+import secrets
 from collections.abc import Iterable
 from typing import TypeVar, overload
 
@@ -145,7 +146,7 @@ def _opened(
 ) -> WatchedVectorStore:
     known = known_of(store, wanted.form, texts, wanted.listing)
     core = wanted.cache.core
-    index = known.index or f"object {id(store)}"
+    index = known.index or f"object {secrets.token_hex(8)}"
     watch = Watch(core, wanted.corpus, known.view, silence_s=wanted.silence_s, index=index)
     uncounted = known.view.count is None and known.view.listing is not None
     watch.run(_open(watch, lists=known.fleeting or uncounted))

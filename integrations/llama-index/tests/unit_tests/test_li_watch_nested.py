@@ -139,6 +139,21 @@ def test_writes_of_what_is_there_already_and_of_what_is_not(watched: Watched) ->
     assert not report(told)["hit"] and str(told) == str(watched.plain(2).query(LEAVE))
 
 
+def test_two_indexes_of_one_name_are_answered_each_from_its_own(watched: Watched) -> None:
+    engine = watched.engine(1)
+    engine.query(LEAVE)
+    other = Watched(watched.cache, {"leave": "annual leave is sixty days"})
+    for one in (other, watched, other, watched):
+        told = one.engine(1).query(LEAVE)
+        assert str(told) == str(one.plain(1).query(LEAVE))
+        assert told.source_nodes[0].text == one.plain(1).query(LEAVE).source_nodes[0].text
+    found = CachedRetriever(watched.retriever(), cache=watched.cache, grounding="watch")
+    others = CachedRetriever(other.retriever(), cache=watched.cache, grounding="watch")
+    for kept_one, one in ((found, watched), (others, other), (found, watched)):
+        texts = [node.text for node in kept_one.retrieve(LEAVE)]
+        assert texts == [node.text for node in one.retriever().retrieve(LEAVE)]
+
+
 async def test_what_a_stream_inside_gives_is_not_taken_for_a_search(watched: Watched) -> None:
     inner = watched.around(watched.plain(streaming=True))
     outer = watched.around(inner, name="outer")
