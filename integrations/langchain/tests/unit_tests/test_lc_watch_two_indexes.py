@@ -6,8 +6,8 @@ import pytest
 from langchain_core.vectorstores import InMemoryVectorStore
 from lc_watched import HANDBOOK, Compass, Desk, page
 
-from langchain_stampcache import CachedChain, watch
-from stampcache import Cache
+from langchain_stampcache import CachedChain, CachedRetriever, watch
+from stampcache import Cache, ConfigError
 
 
 def asks(chain: CachedChain, question: str = "@0 how long") -> tuple[bool, list[str]]:
@@ -37,6 +37,23 @@ def test_what_is_written_to_a_second_index_ends_its_answers(opened: Cache, desk:
         assert not hit
         assert written.page_content in found
     assert opened.stats(everything=True).counters["watch.two_indexes"] == 1
+
+
+def test_each_of_two_indexes_is_answered_from_what_was_made_from_it(
+    opened: Cache, desk: Desk
+) -> None:
+    other = Desk(opened, page(11, "other", id="z"))
+    chains = [one.chain(one.retriever(k=1)) for one in (desk, other)]
+    assert [asks(chain) for chain in chains] == [(False, ["@10 ten"]), (False, ["@11 other"])]
+    assert [asks(chain) for chain in chains] == [(True, ["@10 ten"]), (True, ["@11 other"])]
+
+
+def test_what_may_be_stale_inside_is_refused(opened: Cache, desk: Desk) -> None:
+    inner = CachedRetriever(
+        inner=desk.retriever(k=1), cache=opened, grounding="watch", allow_stale=True
+    )
+    with pytest.raises(ConfigError, match="leave out its allow_stale="):
+        desk.chain(inner)
 
 
 def test_an_index_that_is_gone_is_none(opened: Cache, desk: Desk) -> None:
