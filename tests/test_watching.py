@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from stampcache import Cache, ConfigError, Hit, Miss, Reason, Stale, StoreError
+from stampcache import Cache, ConfigError, Entry, Hit, Miss, Reason, Refused, Stale, StoreError
+from stampcache.adapters import Reading
 from stampcache.corpora import Intent, Owner
 from stampcache.testing import FailingStore, FakeClock
 from tests.watched_index import CORPUS, HANDBOOK, Asking, Shelf
@@ -287,3 +288,31 @@ def test_a_watch_that_makes_no_sense_is_refused(corpus: str, silence_s: float | 
 
     with Cache("memory://") as cache, pytest.raises(ConfigError):
         Watch(cache.core, corpus, IndexView(), silence_s=silence_s)
+
+
+def test_an_answer_from_a_second_corpus_is_not_stored(app: MakeApp) -> None:
+    here = app()
+    request = here.asking.request(LEAVE)
+    outcome = here.cache.lookup(request)
+    done = here.cache.update(
+        request, "of both", outcome=outcome, readings=[Reading(corpus="elsewhere")]
+    )
+    assert isinstance(done, Refused)
+    assert done.reason is Reason.UNWATCHED
+    assert done.detail == "corpus 'elsewhere' was searched, too"
+
+
+def test_explain_goes_without_what_the_store_cannot_tell(
+    app: MakeApp, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    here = app()
+    here.hit()
+
+    def down(entry: Entry) -> None:
+        raise StoreError("The store is down.")
+
+    monkeypatch.setattr(here.cache.core.store.corpora, "reach", down)
+    told = here.cache.explain(here.asking.request(LEAVE))
+    assert isinstance(told.outcome, Hit)
+    assert [check.step for check in told.checks] == ["exact key"]
+    assert here.cache.core.counters.of(None)["error.store_error"] == 1

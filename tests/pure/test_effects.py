@@ -18,6 +18,8 @@ from stampcache.effects import (
     Invalidate,
     Nearest,
     Note,
+    OnCorpora,
+    OnJournal,
     Purge,
     Put,
     Remove,
@@ -378,3 +380,11 @@ def test_what_a_step_raises_keeps_its_name(kind: str) -> None:
 
     with pytest.raises(LookupError, match="own"):
         World().driver(kind)(one(Step(sync=fails, aio=afails)))
+
+
+@pytest.mark.parametrize("effect", [OnCorpora(), OnJournal()])
+def test_an_effect_that_says_not_what_it_does_is_none(
+    effect: OnCorpora[None] | OnJournal[None],
+) -> None:
+    with pytest.raises(NotImplementedError):
+        effect.on(None)  # type: ignore[arg-type]  # nothing is done with it
