@@ -52,7 +52,7 @@ class Face:
         return awaited
 
     def lookup(self, request: Request, *, retrieve: Retrieve | None = None) -> Outcome:
-        return self._wait(self.cache.lookup(request, retrieve=self._callable(retrieve)))  # type: ignore[no-any-return]
+        return self._wait(self.cache.lookup(request, retrieve=self._callable(retrieve)))  # type: ignore[no-any-return]  # typed loosely there
 
     def update(
         self,
@@ -63,7 +63,7 @@ class Face:
         evidence: Sequence[Evidence] | None = None,
     ) -> Update:
         done = self.cache.update(request, answer, outcome=outcome, evidence=evidence)
-        return self._wait(done)  # type: ignore[no-any-return]
+        return self._wait(done)  # type: ignore[no-any-return]  # typed loosely there
 
     def get_or_create(
         self,
@@ -73,7 +73,7 @@ class Face:
         retrieve: Retrieve | None = None,
     ) -> Answer:
         made, found = self._callable(make), self._callable(retrieve)
-        return self._wait(self.cache.get_or_create(request, made, retrieve=found))  # type: ignore[no-any-return]
+        return self._wait(self.cache.get_or_create(request, made, retrieve=found))  # type: ignore[no-any-return]  # typed loosely there
 
     def invalidate(
         self,
@@ -88,25 +88,25 @@ class Face:
         done = self.cache.invalidate(
             corpus=corpus, source=source, chunk=chunk, entry=entry, stamps=stamps, scope=scope
         )
-        return self._wait(done)  # type: ignore[no-any-return]
+        return self._wait(done)  # type: ignore[no-any-return]  # typed loosely there
 
     def report_bad(self, entry_id: str) -> bool:
-        return self._wait(self.cache.report_bad(entry_id))  # type: ignore[no-any-return]
+        return self._wait(self.cache.report_bad(entry_id))  # type: ignore[no-any-return]  # typed loosely there
 
     def explain(self, request: Request, *, retrieve: Retrieve | None = None) -> Explanation:
-        return self._wait(self.cache.explain(request, retrieve=self._callable(retrieve)))  # type: ignore[no-any-return]
+        return self._wait(self.cache.explain(request, retrieve=self._callable(retrieve)))  # type: ignore[no-any-return]  # typed loosely there
 
     def work(
         self, *, limit: int = 100, refresh: Callable[[DueEntry], object] | None = None
     ) -> Work:
         done = self.cache.work(limit=limit, refresh=self._callable(refresh))
-        return self._wait(done)  # type: ignore[no-any-return]
+        return self._wait(done)  # type: ignore[no-any-return]  # typed loosely there
 
     def clear(self) -> int:
-        return self._wait(self.cache.clear())  # type: ignore[no-any-return]
+        return self._wait(self.cache.clear())  # type: ignore[no-any-return]  # typed loosely there
 
     def stats(self, *, everything: bool = False) -> Stats:
-        return self._wait(self.cache.stats(everything=everything))  # type: ignore[no-any-return]
+        return self._wait(self.cache.stats(everything=everything))  # type: ignore[no-any-return]  # typed loosely there
 
     def close(self) -> None:
         self._wait(self.cache.close())

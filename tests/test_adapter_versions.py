@@ -59,7 +59,7 @@ def test_without_an_index_there_is_no_version_of_it() -> None:
     assert check(Validity(grounding="none"), has_index=False).grounding == "none"
     for grounding in ("recheck", "version"):
         with pytest.raises(ConfigError, match="Without a retriever there is nothing to"):
-            check(Validity(grounding=grounding), has_index=False)  # type: ignore[arg-type]
+            check(Validity(grounding=grounding), has_index=False)  # type: ignore[arg-type]  # given as the test has it
 
 
 def test_the_manifest_names_the_corpus_and_the_stamps() -> None:
@@ -99,8 +99,8 @@ def test_a_wrapper_over_an_index_of_another_tokenizer_is_refused_by_name() -> No
 @pytest.mark.parametrize(
     ("given", "said"),
     [
-        (Validity(grounding="always"), "there are 'recheck', 'watch', 'version', 'none'"),  # type: ignore[arg-type]
-        (Validity(version_of="chunks"), 'give "sources" or "corpus"'),  # type: ignore[arg-type]
+        (Validity(grounding="always"), "there are 'recheck', 'watch', 'version', 'none'"),  # type: ignore[arg-type]  # given as the test has it
+        (Validity(version_of="chunks"), 'give "sources" or "corpus"'),  # type: ignore[arg-type]  # given as the test has it
         (Validity(kind="nws"), "kind= is 'nws'; this cache knows 'static'"),
     ],
 )

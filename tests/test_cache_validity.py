@@ -62,7 +62,7 @@ def test_f2_f5_what_changed_goes_and_the_rest_stays(
     face: Face, what: dict[str, object], expected: list[str | None]
 ) -> None:
     cited(face)
-    gone = face.invalidate(**what)  # type: ignore[arg-type]
+    gone = face.invalidate(**what)  # type: ignore[arg-type]  # given as the test has it
     assert gone == expected.count(None)
     assert left(face) == expected
 
@@ -113,7 +113,7 @@ def test_a_late_answer_from_an_old_document_is_refused(
     face: Face, change: dict[str, object], stored: bool
 ) -> None:
     outcome = face.lookup(HOW_LONG)
-    face.invalidate(**change)  # type: ignore[arg-type]
+    face.invalidate(**change)  # type: ignore[arg-type]  # given as the test has it
     done = face.update(HOW_LONG, "old", evidence=[LEAVE], outcome=outcome)
     assert isinstance(done, Stored) is stored
     assert (face.served(HOW_LONG) == "old") is stored
@@ -193,7 +193,7 @@ def test_h11_what_the_caller_changes_changes_no_later_hit(face: Face) -> None:
         return ({"name": "search", "args": {"q": ["map"]}},)
 
     def spoil(answer: Answer) -> None:
-        answer.tool_calls[0]["args"]["q"].append("spoilt")  # type: ignore[index]
+        answer.tool_calls[0]["args"]["q"].append("spoilt")  # type: ignore[index]  # wrong on purpose
 
     given = Answer(text="", tool_calls=calls())
     face.update(request, given)

@@ -135,7 +135,7 @@ def test_a_told_life_is_made_longer_by_no_verdict(aging: Callable[..., Aging]) -
 
 def test_the_figures_tell_whether_a_judge_earns_its_keep(aging: Callable[..., Aging]) -> None:
     class Message:
-        usage_metadata = {"input_tokens": 300, "output_tokens": 20}  # noqa: RUF012
+        usage_metadata = {"input_tokens": 300, "output_tokens": 20}  # noqa: RUF012 - as messages of the framework have it
 
         def __init__(self, content: str) -> None:
             self.content = content

@@ -208,7 +208,7 @@ def test_a_mark_closes_what_was_shown_and_nobody_can_guess_it(is_async: bool) ->
 def test_lying_about_tokens_counts_none(is_async: bool) -> None:
     class Message:
         content = FRESH
-        usage_metadata = {"input_tokens": "many", "output_tokens": -5}  # noqa: RUF012
+        usage_metadata = {"input_tokens": "many", "output_tokens": -5}  # noqa: RUF012 - as messages of the framework have it
 
     judge = Judging(lambda _prompt: Message(), is_async=is_async)
     assert judge.ask().usage == Usage()

@@ -52,7 +52,7 @@ class Chat(BaseChatModel):
     ) -> ChatResult:
         self.options.append(kwargs)
         usage = {"input_tokens": 300, "output_tokens": 20, "total_tokens": 320}
-        message = AIMessage(content=self.content, usage_metadata=usage)  # type: ignore[arg-type]
+        message = AIMessage(content=self.content, usage_metadata=usage)  # type: ignore[arg-type]  # given as the test has it
         return ChatResult(generations=[ChatGeneration(message=message)])
 
 
@@ -184,7 +184,7 @@ def test_a_message_without_a_text_is_refused(content: object) -> None:
         pass
 
     message = Message()
-    message.content = content  # type: ignore[attr-defined]
+    message.content = content  # type: ignore[attr-defined]  # the type says less than the object
     with pytest.raises(JudgeError, match="without a text"):
         as_model(lambda _prompt: message).ask("p")
 

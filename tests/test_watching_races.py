@@ -209,7 +209,7 @@ def test_whose_intent_was_resolved_by_another_is_not_sure_of_what_it_wrote(make:
     for effect in writing:
         if effect == "Commit":
             break
-    (mine,) = world.caches[1].core.store.corpora.standing(CORPUS).intents  # type: ignore[union-attr]
+    (mine,) = world.caches[1].core.store.corpora.standing(CORPUS).intents  # type: ignore[union-attr]  # it is watched
     world.caches[1].core.store.corpora.commit(CORPUS, mine.id, Change(unknown=True), now=0.0)
     world.there.write(leave=NOBODY)
     world.asking.ask(LEAVE)

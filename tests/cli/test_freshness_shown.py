@@ -17,7 +17,7 @@ DAY_S = 86_400.0
 
 
 class Message:
-    usage_metadata = {"input_tokens": 300, "output_tokens": 20}  # noqa: RUF012
+    usage_metadata = {"input_tokens": 300, "output_tokens": 20}  # noqa: RUF012 - as messages of the framework have it
 
     def __init__(self, content: str) -> None:
         self.content = content

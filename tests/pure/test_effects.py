@@ -236,7 +236,7 @@ def test_a_retriever_that_gives_no_sequence_has_failed(kind: str, retrieved: obj
 @pytest.mark.parametrize("score", [None, "high"])
 def test_a_verifier_that_gives_no_number_has_failed(kind: str, score: object) -> None:
     world = World()
-    world.verifier = ScriptedVerifier({("a", "b"): score})  # type: ignore[dict-item]
+    world.verifier = ScriptedVerifier({("a", "b"): score})  # type: ignore[dict-item]  # wrong on purpose
     assert isinstance(world.driver(kind)(caught(Verify("a", "b"))), VerifierError)
 
 

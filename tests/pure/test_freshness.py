@@ -44,7 +44,7 @@ limits = st.floats(0.01, 0.99)
 )
 def test_a_number_out_of_range_is_refused_by_name(wrong: dict[str, float], named: str) -> None:
     with pytest.raises(ConfigError, match=named):
-        Freshness(**wrong)  # type: ignore[arg-type]
+        Freshness(**wrong)  # type: ignore[arg-type]  # given as the test has it
 
 
 def test_the_bounds_themselves_are_allowed() -> None:

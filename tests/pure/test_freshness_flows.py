@@ -222,20 +222,20 @@ def test_the_judge_is_told_what_was_seen_and_since_when() -> None:
         None,
     )
     assert [type(one) for one in asked] == [ObservedOf, AskJudge, Judged, Confirm]
-    facts = asked[1].facts  # type: ignore[attr-defined]
+    facts = asked[1].facts  # type: ignore[attr-defined]  # the type says less than the object
     assert (facts.updated_at, facts.now, facts.entry.kind) == (NOW - 50.0, NOW + 9.0, "news")
     assert facts.observed.per_hour == pytest.approx(0.5)
 
 
 def test_never_confirmed_counts_from_its_making() -> None:
     asked = steps(examined(kept(), COMMON, NOW), {}, None, verdict(), None, None)
-    assert asked[2].facts.updated_at == NOW  # type: ignore[attr-defined]
+    assert asked[2].facts.updated_at == NOW  # type: ignore[attr-defined]  # the type says less than the object
 
 
 def test_a_kind_that_was_named_once_is_told_from_then_on() -> None:
     named = verdict(kind="price")
     asked = steps(examined(kept(), COMMON, NOW), {}, named, verdict(), None, None)
-    assert asked[2].facts.entry.kind == "price"  # type: ignore[attr-defined]
+    assert asked[2].facts.entry.kind == "price"  # type: ignore[attr-defined]  # the type says less than the object
     confirmed = asked[-1]
     assert isinstance(confirmed, Confirm) and confirmed.doubtful_at is not None
     assert confirmed.doubtful_at - NOW == pytest.approx(0.2231 * HOUR_S, rel=1e-3)

@@ -82,7 +82,7 @@ def as_model(given: object, *, json_mode: bool = False) -> AskModel:
     if callable(complete):
         return _Called(name, complete, getattr(model, "acomplete", None))
     if callable(given):
-        made = given if inspect.isroutine(given) else getattr(given, "__call__", given)  # noqa: B004
+        made = given if inspect.isroutine(given) else getattr(given, "__call__", given)  # noqa: B004 - whether calling it gives a coroutine
         is_async = inspect.iscoroutinefunction(given) or inspect.iscoroutinefunction(made)
         return _Called(name, None, given) if is_async else _Called(name, given, None)
     raise ConfigError(

@@ -65,7 +65,7 @@ def test_what_an_agent_is_to_watch_has_a_name(opened: Cache) -> None:
     with pytest.raises(ConfigError, match="give corpus="):
         StampCacheMiddleware(opened, grounding="watch")
     with pytest.raises(ConfigError, match="an agent takes"):
-        StampCacheMiddleware(opened, corpus=HANDBOOK, grounding="recheck")  # type: ignore[arg-type]
+        StampCacheMiddleware(opened, corpus=HANDBOOK, grounding="recheck")  # type: ignore[arg-type]  # given as the test has it
 
 
 def test_a_node_runs_anew_after_any_write(desk: Desk) -> None:
@@ -95,7 +95,7 @@ def test_what_nodes_are_to_watch_has_a_name(opened: Cache) -> None:
     with pytest.raises(ConfigError, match="give corpus="):
         StampNodeCache(opened, grounding="watch")
     with pytest.raises(ConfigError, match="nodes take"):
-        StampNodeCache(opened, corpus=HANDBOOK, grounding="none")  # type: ignore[arg-type]
+        StampNodeCache(opened, corpus=HANDBOOK, grounding="none")  # type: ignore[arg-type]  # given as the test has it
 
 
 class State(TypedDict):

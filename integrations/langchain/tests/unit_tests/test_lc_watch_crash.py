@@ -131,7 +131,7 @@ def test_a_writer_that_was_killed_blocks_hits_until_it_is_found_out(
     landed = dies == "after"
     assert isinstance(shared.look("travel by train"), Stale if landed else Hit)
     assert isinstance(shared.look("lunch in the canteen"), Hit)
-    assert shared.cache.standing(CORPUS).intents == ()  # type: ignore[union-attr]
+    assert shared.cache.standing(CORPUS).intents == ()  # type: ignore[union-attr]  # it is watched
 
 
 # -- around the watch ------------------------------------------------------------------------------
@@ -157,7 +157,7 @@ def test_what_was_written_around_the_watch_is_seen_when_it_is_opened(
     again = watch(store.inner, cache=opened, corpus=CORPUS)
     assert isinstance(asking.ask("travel by train"), Stale)
     assert isinstance(asking.ask("lunch in the canteen"), Hit)
-    assert again.standing().chunks == 3  # type: ignore[union-attr]
+    assert again.standing().chunks == 3  # type: ignore[union-attr]  # it is watched
 
 
 def test_a_search_that_finds_what_is_not_known_is_not_trusted(store: Any, opened: Cache) -> None:
@@ -202,7 +202,7 @@ async def test_resync_async(store: Any, opened: Cache) -> None:
 
 
 def test_a_listing_of_the_users_own_is_taken_over(opened: Cache) -> None:
-    class Other(type(in_memory())):  # type: ignore[misc]
+    class Other(type(in_memory())):  # type: ignore[misc]  # a class known when it runs
         """A store that nobody knows to list."""
 
     def listing() -> list[Document]:

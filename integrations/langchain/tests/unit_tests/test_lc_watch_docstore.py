@@ -33,7 +33,7 @@ class Parents(Asking):
         self.retriever = found
 
     def find(self, question: str) -> list[Document]:
-        return self.retriever.invoke(question)  # type: ignore[no-any-return]
+        return self.retriever.invoke(question)  # type: ignore[no-any-return]  # typed loosely there
 
 
 def test_a_changed_parent_ends_what_was_made_from_it(opened: Cache) -> None:

@@ -197,13 +197,13 @@ def test_a_run_that_failed_blocks_until_the_next(booked: Running, resolve: str) 
         booked.write(pages(pets="dogs may come on friday"))
     booked.store.embedding = held
     outcome = booked.cache.lookup(booked.asking.request(QUESTIONS[0]))
-    assert outcome.reason is Reason.BEING_WRITTEN  # type: ignore[union-attr]
+    assert outcome.reason is Reason.BEING_WRITTEN  # type: ignore[union-attr]  # it is one here
     if resolve == "run":
         booked.write(pages(**PAGES))
     elif booked.asynchronous:
-        asyncio.run(booked.manager.asettle())  # type: ignore[attr-defined]
+        asyncio.run(booked.manager.asettle())  # type: ignore[attr-defined]  # the type says less than the object
     else:
-        booked.manager.settle()  # type: ignore[attr-defined]
+        booked.manager.settle()  # type: ignore[attr-defined]  # the type says less than the object
     assert settled(booked.cache)
     assert booked.ask() == ["Stale", "Stale"]
     assert booked.ask() == ["Hit", "Hit"]

@@ -16,14 +16,14 @@ NO_MISSING = "FAISS refuses to delete what is not there"
 
 class TestInMemory(VectorStoreIntegrationTests):
     @pytest.fixture
-    def vectorstore(self, opened: Cache) -> VectorStore:  # type: ignore[override]
+    def vectorstore(self, opened: Cache) -> VectorStore:  # type: ignore[override]  # a fixture in the place of the suite's
         inner = InMemoryVectorStore(self.get_embeddings())
         return watch(inner, cache=opened, corpus="handbook")
 
 
 class TestChroma(VectorStoreIntegrationTests):
     @pytest.fixture
-    def vectorstore(self, opened: Cache) -> Iterator[VectorStore]:  # type: ignore[override]
+    def vectorstore(self, opened: Cache) -> Iterator[VectorStore]:  # type: ignore[override]  # a fixture in the place of the suite's
         inner = chroma(self.get_embeddings())
         yield watch(inner, cache=opened, corpus="handbook")
         inner.delete_collection()
@@ -31,7 +31,7 @@ class TestChroma(VectorStoreIntegrationTests):
 
 class TestFaiss(VectorStoreIntegrationTests):
     @pytest.fixture
-    def vectorstore(self, opened: Cache) -> VectorStore:  # type: ignore[override]
+    def vectorstore(self, opened: Cache) -> VectorStore:  # type: ignore[override]  # a fixture in the place of the suite's
         return watch(faiss_store(self.get_embeddings(), 6), cache=opened, corpus="handbook")
 
     # What FAISS itself refuses, watched or not.

@@ -158,7 +158,7 @@ def test_what_is_not_known_is_passed_through(opened: Cache) -> None:
     assert hasattr(store, "dump")
     assert not hasattr(store, "no_such_thing")
     with pytest.raises(AttributeError, match="no_such_thing"):
-        store.no_such_thing  # noqa: B018
+        store.no_such_thing  # noqa: B018 - the reading itself is tested
     assert "dump" in dir(store)
     assert isinstance(store.embeddings, Words)
     assert store.inner is inner
@@ -197,7 +197,7 @@ def test_it_is_neither_pickled_nor_copied_deeply(opened: Cache) -> None:
     other = copy.copy(store)
     other.add_texts(["one"], ids=["a"])
     assert store.inner is other.inner
-    assert opened.standing(CORPUS).chunks == 1  # type: ignore[union-attr]
+    assert opened.standing(CORPUS).chunks == 1  # type: ignore[union-attr]  # it is watched
 
 
 async def test_it_is_made_from_a_store_only(opened: Cache) -> None:
@@ -215,7 +215,7 @@ def test_what_cannot_be_watched_is_refused(opened: Cache) -> None:
     with pytest.raises(ConfigError, match="watched already"):
         watch(store, cache=opened, corpus=CORPUS)
     with pytest.raises(ConfigError, match="cannot be watched"):
-        watch([], cache=opened, corpus=CORPUS)  # type: ignore[call-overload]
+        watch([], cache=opened, corpus=CORPUS)  # type: ignore[call-overload]  # what is to be refused
     with pytest.raises(ConfigError, match="needs a name"):
         watch(in_memory(), cache=opened)
     with pytest.raises(ConfigError, match="there are 'cosine', 'dot', 'l2'"):

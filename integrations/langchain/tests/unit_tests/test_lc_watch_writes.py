@@ -76,7 +76,7 @@ def test_a_changed_document_ends_the_answers_that_cite_it(asking: Asking) -> Non
     changed = pages(lunch="lunch in the canteen costs nine euros")[0]
     replace_page(asking.store, changed)
     assert kinds(asking)[1] == "Stale"
-    assert asking.ask("what does lunch in the canteen cost").reason is Reason.INVALIDATED  # type: ignore[union-attr]
+    assert asking.ask("what does lunch in the canteen cost").reason is Reason.INVALIDATED  # type: ignore[union-attr]  # it is one here
     hit = asking.ask("what does lunch in the canteen cost")
     assert isinstance(hit, Hit)
     assert "nine euros" in hit.answer.text
@@ -244,7 +244,7 @@ def test_a_write_by_another_name_is_found_out(opened: Cache) -> None:
     assert kinds(asking) == ["Hit", "Stale"] or kinds(asking) == ["Stale", "Stale"]
     store.reset_collection()
     assert kinds(asking) == ["Stale", "Stale"]
-    assert opened.standing(CORPUS).chunks == 0  # type: ignore[union-attr]
+    assert opened.standing(CORPUS).chunks == 0  # type: ignore[union-attr]  # it is watched
 
 
 class Named(InMemoryVectorStore):
@@ -309,12 +309,12 @@ def test_what_is_called_on_the_class_or_by_another_object(opened: Cache) -> None
     inner = Named(Words())
     other = InMemoryVectorStore(inner.embedding)
     other.store = inner.store
-    inner.insert_elsewhere = other.add_documents  # type: ignore[attr-defined]
+    inner.insert_elsewhere = other.add_documents  # type: ignore[attr-defined]  # the type says less than the object
     store = watched(opened, inner, metric="cosine")
     assert store.load_other() == "another store"
-    assert opened.standing(CORPUS).chunks == 0  # type: ignore[union-attr]
+    assert opened.standing(CORPUS).chunks == 0  # type: ignore[union-attr]  # it is watched
     assert store.insert_elsewhere(pages(a="train")) == ["a"]
-    assert opened.standing(CORPUS).chunks == 1  # type: ignore[union-attr]
+    assert opened.standing(CORPUS).chunks == 1  # type: ignore[union-attr]  # it is watched
 
 
 def test_an_attribute_that_is_set_may_be_anything(opened: Cache) -> None:
@@ -338,7 +338,7 @@ def test_a_delete_that_names_no_ids_is_found_out(opened: Cache) -> None:
     asking.ask("what does lunch in the canteen cost")
     store.delete(where={"source": "lunch.md"})
     assert kinds(asking)[1] == "Stale"
-    assert opened.standing(CORPUS).chunks == 3  # type: ignore[union-attr]
+    assert opened.standing(CORPUS).chunks == 3  # type: ignore[union-attr]  # it is watched
 
 
 # -- failures --------------------------------------------------------------------------------------------
@@ -368,7 +368,7 @@ def test_what_landed_of_a_write_that_failed_is_found_out(opened: Cache, listing:
     with pytest.raises(OSError, match="disk is full"):
         store.add_documents(pages(trains="travel by train is paid", meals="lunch costs money"))
     assert kinds(asking) == ["Stale", "Hit"]
-    assert opened.standing(CORPUS).chunks == 5  # type: ignore[union-attr]
+    assert opened.standing(CORPUS).chunks == 5  # type: ignore[union-attr]  # it is watched
 
 
 def test_a_write_is_refused_if_the_cache_cannot_be_told() -> None:
@@ -406,9 +406,9 @@ async def test_a_cancelled_write_goes_on_and_is_told(opened: Cache) -> None:
     with pytest.raises(asyncio.CancelledError):
         await task
     blocked = opened.lookup(asking.request("how is travel by train paid"))
-    assert blocked.reason is Reason.BEING_WRITTEN  # type: ignore[union-attr]
+    assert blocked.reason is Reason.BEING_WRITTEN  # type: ignore[union-attr]  # it is one here
     go_on.set()
-    while opened.standing(CORPUS).intents:  # type: ignore[union-attr]
+    while opened.standing(CORPUS).intents:  # type: ignore[union-attr]  # it is watched
         await asyncio.sleep(0.01)
     assert isinstance(opened.lookup(asking.request("how is travel by train paid")), Stale)
 
@@ -563,12 +563,12 @@ def test_ids_that_a_store_makes_of_its_own_are_taken(opened: Cache) -> None:
     assert isinstance(asking.ask("how is travel by train paid"), Hit)
     store.delete(["travel"])  # under another name than it is known by
     assert isinstance(asking.ask("how is travel by train paid"), Stale)
-    assert opened.standing(CORPUS).chunks == 3  # type: ignore[union-attr]
+    assert opened.standing(CORPUS).chunks == 3  # type: ignore[union-attr]  # it is watched
 
 
 @pytest.mark.parametrize("kind", [Unknown, Readable])
 def test_a_write_to_an_unknown_store_that_failed_is_found_out(opened: Cache, kind: Any) -> None:
-    class Halting(kind):  # type: ignore[misc]
+    class Halting(kind):  # type: ignore[misc]  # a class known when it runs
         lands = 99
 
         def add_documents(self, documents: Any, **kwargs: Any) -> list[str]:
@@ -629,4 +629,4 @@ def test_who_writes_and_asks_at_once_gets_what_was_written(tmp_path: Any, url: s
 
         with ThreadPoolExecutor(6) as pool:
             assert sum(pool.map(run, range(6))) > 0
-        assert cache.standing(CORPUS).intents == ()  # type: ignore[union-attr]
+        assert cache.standing(CORPUS).intents == ()  # type: ignore[union-attr]  # it is watched

@@ -125,13 +125,13 @@ def test_a_retriever_of_an_index_sees_the_nodes_of_the_past_only(watched: Watche
 
 def test_streams_end_as_well(watched: Watched) -> None:
     engine = watched.engine(1, streaming=True)
-    first = "".join(engine.query(LEAVE).response_gen)  # type: ignore[union-attr]
+    first = "".join(engine.query(LEAVE).response_gen)  # type: ignore[union-attr]  # it is one here
     again = engine.query(LEAVE)
-    assert report(again)["hit"] and "".join(again.response_gen) == first  # type: ignore[union-attr]
+    assert report(again)["hit"] and "".join(again.response_gen) == first  # type: ignore[union-attr]  # it is one here
     watched.update("leave", "annual leave is forty days")
     told = engine.query(LEAVE)
     assert report(told)["reason"] == Reason.INVALIDATED.value
-    assert "".join(told.response_gen) != first  # type: ignore[union-attr]
+    assert "".join(told.response_gen) != first  # type: ignore[union-attr]  # it is one here
 
 
 async def test_streams_in_tasks_end_as_well(watched: Watched) -> None:
@@ -228,7 +228,7 @@ def test_hits_go_on_while_documents_are_embedded_and_stop_while_they_are_written
         found = engine.explain(LEAVE).outcome
         seen[place] = found.reason.value
 
-    embed, put = watched.embedding._get_text_embedding, watched.index.docstore.inner.add_documents  # type: ignore[attr-defined]
+    embed, put = watched.embedding._get_text_embedding, watched.index.docstore.inner.add_documents  # type: ignore[attr-defined]  # the type says less than the object
 
     def slow(text: str) -> list[float]:
         at("embedding")
@@ -239,7 +239,7 @@ def test_hits_go_on_while_documents_are_embedded_and_stop_while_they_are_written
         put(*given, **options)
 
     object.__setattr__(watched.embedding, "_get_text_embedding", slow)
-    watched.index.docstore.inner.add_documents = add  # type: ignore[attr-defined]
+    watched.index.docstore.inner.add_documents = add  # type: ignore[attr-defined]  # the type says less than the object
     watched.insert("cats", "cats sleep on the sofa")
     assert seen == {
         "embedding": Reason.SAME_TOKENS.value,
@@ -265,8 +265,8 @@ def test_two_caches_on_one_file_watch_together(tmp_path: Any) -> None:
         writer = Watched(here)
         # the same vector store and texts, as a process that only asks would load them
         context = StorageContext.from_defaults(
-            docstore=writer.index.docstore.inner,  # type: ignore[attr-defined]
-            vector_store=writer.index.vector_store.inner,  # type: ignore[attr-defined]
+            docstore=writer.index.docstore.inner,  # type: ignore[attr-defined]  # the type says less than the object
+            vector_store=writer.index.vector_store.inner,  # type: ignore[attr-defined]  # the type says less than the object
         )
         index = VectorStoreIndex(
             [], storage_context=context, embed_model=writer.embedding, index_struct=None

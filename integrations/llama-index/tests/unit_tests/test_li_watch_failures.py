@@ -63,7 +63,7 @@ def test_a_writer_that_is_killed_blocks_hits_until_somebody_looks(
     with open_cache(url) as cache:  # as after a restart; what was written was never persisted
         again = loaded(cache, folder)
         assert is_hit(again)
-        assert cache.standing("handbook").intents == ()  # type: ignore[union-attr]
+        assert cache.standing("handbook").intents == ()  # type: ignore[union-attr]  # it is watched
 
 
 def test_what_a_killed_writer_has_left_in_the_index_is_found(tmp_path: Path) -> None:
@@ -126,7 +126,7 @@ def test_a_write_that_fails_is_the_callers_and_what_landed_is_told(
     FAILING[what](watched)
     with pytest.raises(OSError, match="the disk is full"):
         watched.insert("more", LEAVE if near else "cats sleep on the sofa")
-    assert cache.standing("handbook").intents == ()  # type: ignore[union-attr]
+    assert cache.standing("handbook").intents == ()  # type: ignore[union-attr]  # it is watched
     landed_near = near and what == "texts"
     if not landed_near:
         assert is_hit(engine)
@@ -151,7 +151,7 @@ def test_where_the_cache_cannot_be_told_nothing_is_written(
     with pytest.raises(StoreError, match="the cache is down"):
         watched.insert("cats", "cats sleep on the sofa")
     assert len(watched.index.index_struct.nodes_dict) == len(DOCUMENTS)
-    assert not watched.embedding.embedded.count("") and cache.standing("handbook").chunks == 4  # type: ignore[union-attr]
+    assert not watched.embedding.embedded.count("") and cache.standing("handbook").chunks == 4  # type: ignore[union-attr]  # it is watched
 
 
 @pytest.mark.parametrize("count", [1, 0])
@@ -181,7 +181,7 @@ def test_what_was_written_around_the_watch_is_noticed_by_a_search_and_a_sweep(
     engine.query(LEAVE)
     (found,) = watched.retriever(1).retrieve(LEAVE)
     changed = TextNode(text="annual leave is forty days", id_=found.node_id)
-    watched.index.docstore.inner.add_documents([changed])  # type: ignore[attr-defined]
+    watched.index.docstore.inner.add_documents([changed])  # type: ignore[attr-defined]  # the type says less than the object
     other = "annual leave days"
     engine.query(other)
     (said,) = [c.detail for c in engine.explain(other).outcome.trace if c.step == "watch"]
@@ -189,7 +189,7 @@ def test_what_was_written_around_the_watch_is_noticed_by_a_search_and_a_sweep(
     swept = engine.sweep()
     assert len(swept.drifted) == 1 and "written around the watch" in swept.problem
     assert report(engine.query(other))["reason"] == Reason.WATCH_BROKEN.value
-    watched.index.resync()  # type: ignore[attr-defined]
+    watched.index.resync()  # type: ignore[attr-defined]  # the type says less than the object
     engine.query(LEAVE)
     assert is_hit(engine) and engine.sweep().drifted == ()
 
@@ -198,11 +198,11 @@ async def test_sweeping_and_taking_over_in_tasks(cache: Cache) -> None:
     watched = Watched(cache)
     engine = watched.engine(1)
     await engine.aquery(LEAVE)
-    watched.index.vector_store.inner.clear()  # type: ignore[attr-defined]
+    watched.index.vector_store.inner.clear()  # type: ignore[attr-defined]  # the type says less than the object
     assert (await engine.asweep()).problem
-    await watched.index.aresync()  # type: ignore[attr-defined]
+    await watched.index.aresync()  # type: ignore[attr-defined]  # the type says less than the object
     assert (await engine.asweep()).checked == 0
-    assert cache.standing("handbook").chunks == 0  # type: ignore[union-attr]
+    assert cache.standing("handbook").chunks == 0  # type: ignore[union-attr]  # it is watched
 
 
 def test_who_ingests_needs_no_tenant(tmp_path: Path) -> None:
@@ -265,7 +265,7 @@ def test_many_write_and_ask_at_once(tmp_path: Path) -> None:
         for each in threads:
             each.join()
         assert not failed
-        assert cache.standing("handbook").intents == ()  # type: ignore[union-attr]
+        assert cache.standing("handbook").intents == ()  # type: ignore[union-attr]  # it is watched
 
 
 async def test_tasks_write_at_once(cache: Cache) -> None:
@@ -276,10 +276,10 @@ async def test_tasks_write_at_once(cache: Cache) -> None:
     engine.query(LEAVE)
     nodes = [[TextNode(text=f"cats {n} sleep", id_=f"n{n}")] for n in range(8)]
     await asyncio.gather(*(watched.index.ainsert_nodes(each) for each in nodes))
-    assert is_hit(engine) and cache.standing("handbook").chunks == 12  # type: ignore[union-attr]
+    assert is_hit(engine) and cache.standing("handbook").chunks == 12  # type: ignore[union-attr]  # it is watched
     ids = [[f"n{n}"] for n in range(8)]
     await asyncio.gather(*(watched.index.adelete_nodes(each) for each in ids))
-    assert is_hit(engine) and cache.standing("handbook").chunks == 4  # type: ignore[union-attr]
+    assert is_hit(engine) and cache.standing("handbook").chunks == 4  # type: ignore[union-attr]  # it is watched
 
 
 def test_an_index_without_a_cache_is_left_as_it_was(cache: Cache) -> None:

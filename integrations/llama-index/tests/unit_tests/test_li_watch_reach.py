@@ -83,7 +83,7 @@ def test_a_cutoff_by_score(watched: Watched) -> None:
 def test_a_chunk_that_moves_past_the_cutoff(cache: Cache) -> None:
     """Volatile metadata that is embedded moves a chunk: nobody may rely on its score."""
     watched = Watched(cache, {})
-    watched.embedding = WordsEmbedding()  # type: ignore[assignment]
+    watched.embedding = WordsEmbedding()  # type: ignore[assignment]  # another one for this test
     watched.index._embed_model = watched.embedding
     watched.insert("leave", "days", loaded_at="x y z")
     watched.insert("other", "noon")

@@ -222,7 +222,7 @@ def test_the_rest_of_a_store_is_its_own(cache: Cache) -> None:
     assert len(store.get_nodes()) == 4 and store.client is store.inner.client
     assert is_hit(engine)  # reading ends nothing
     with pytest.raises(AttributeError):
-        store.nothing  # noqa: B018
+        store.nothing  # noqa: B018 - the reading itself is tested
 
 
 def test_pipelines(cache: Cache) -> None:
@@ -295,8 +295,8 @@ def test_persisting_goes_to_the_inner_stores(cache: Cache, tmp_path: Any) -> Non
     watched = Watched(cache)
     watched.index.storage_context.persist(tmp_path)
     context = StorageContext.from_defaults(persist_dir=str(tmp_path))
-    assert len(context.vector_store.to_dict()["embedding_dict"]) == 4  # type: ignore[attr-defined]
-    assert len(watched.index.vector_store.to_dict()["embedding_dict"]) == 4  # type: ignore[attr-defined]
+    assert len(context.vector_store.to_dict()["embedding_dict"]) == 4  # type: ignore[attr-defined]  # the type says less than the object
+    assert len(watched.index.vector_store.to_dict()["embedding_dict"]) == 4  # type: ignore[attr-defined]  # the type says less than the object
     assert watched.index.ref_doc_info.keys() == {"leave", "travel", "lunch", "pets"}
 
 
@@ -306,7 +306,7 @@ def test_what_cannot_be_watched_is_refused(cache: Cache) -> None:
     with pytest.raises(ConfigError, match="keeps no texts"):
         watch(SimpleVectorStore(), cache=cache, corpus="handbook")
     with pytest.raises(ConfigError, match="A SummaryIndex cannot be watched"):
-        watch(SummaryIndex([]), cache=cache, corpus="handbook")  # type: ignore[call-overload]
+        watch(SummaryIndex([]), cache=cache, corpus="handbook")  # type: ignore[call-overload]  # what is to be refused
     with pytest.raises(ConfigError, match="there are 'cosine', 'dot', 'l2'"):
         watch(Plain(), cache=cache, corpus="handbook", metric="euclid")
     with pytest.raises(ConfigError, match="needs a name"):
