@@ -133,30 +133,18 @@ def _perform(effect: Effect[Any], ports: Ports) -> object:
             return store.remove(effect.entry)
         case Purge():
             return store.purge(effect.now)
-        case Suspect():
-            return _given(ports.suspect, "embedder")()
         case Fence():
             return store.sequence()
-        case Embed():
-            return _given(ports.embed, "embedder")(effect.question)
         case Nearest():
             return store.nearest(
                 effect.partition, effect.vector, effect.k, asked=effect.asked, now=effect.now
             )
-        case Verify():
-            return float(_given(ports.verifier, "verifier").score(effect.asked, effect.stored))
-        case Retrieve():
-            return tuple(_given(ports.retrieve, "retriever")(effect.question))
         case Put():
             return store.put(effect.entry, effect.vector, effect.fence, effect.reach)
         case OnCorpora():
             return effect.on(store.corpora)
         case OnJournal():
             return effect.on(store.journal)
-        case MarkDue():
-            return _given(ports.due, "list").mark(effect.entry, effect.scope, early=effect.early)
-        case AskJudge():
-            return _given(ports.judge, "judge").judge(effect.facts)
         case Fenced():
             return store.fenced(effect.entry, effect.fence)
         case Invalidate():
@@ -165,6 +153,25 @@ def _perform(effect: Effect[Any], ports: Ports) -> object:
             return store.clear(effect.scope)
         case ReportBad():
             return store.report_bad(effect.entry_id)
+        case _:
+            return _perform_beside(effect, ports)
+
+
+def _perform_beside(effect: Effect[Any], ports: Ports) -> object:
+    """Perform what asks no store."""
+    match effect:
+        case Suspect():
+            return _given(ports.suspect, "embedder")()
+        case Embed():
+            return _given(ports.embed, "embedder")(effect.question)
+        case Verify():
+            return float(_given(ports.verifier, "verifier").score(effect.asked, effect.stored))
+        case Retrieve():
+            return tuple(_given(ports.retrieve, "retriever")(effect.question))
+        case MarkDue():
+            return _given(ports.due, "list").mark(effect.entry, effect.scope, early=effect.early)
+        case AskJudge():
+            return _given(ports.judge, "judge").judge(effect.facts)
         case Note():
             ports.note(effect.what, effect.error)
             return None
@@ -191,31 +198,18 @@ async def _aperform(effect: Effect[Any], ports: AsyncPorts) -> object:
             return await store.remove(effect.entry)
         case Purge():
             return await store.purge(effect.now)
-        case Suspect():
-            return await asyncio.to_thread(_given(ports.suspect, "embedder"))
         case Fence():
             return await store.sequence()
-        case Embed():
-            return await _given(ports.embed, "embedder")(effect.question)
         case Nearest():
             return await store.nearest(
                 effect.partition, effect.vector, effect.k, asked=effect.asked, now=effect.now
             )
-        case Verify():
-            score = _given(ports.verifier, "verifier").score
-            return float(await asyncio.to_thread(score, effect.asked, effect.stored))
-        case Retrieve():
-            return tuple(await _given(ports.retrieve, "retriever")(effect.question))
         case Put():
             return await store.put(effect.entry, effect.vector, effect.fence, effect.reach)
         case OnCorpora():
             return await store.on_corpora(effect.on)
         case OnJournal():
             return await store.on_journal(effect.on)
-        case MarkDue():
-            return _given(ports.due, "list").mark(effect.entry, effect.scope, early=effect.early)
-        case AskJudge():
-            return await _given(ports.judge, "judge").ajudge(effect.facts)
         case Fenced():
             return await store.fenced(effect.entry, effect.fence)
         case Invalidate():
@@ -224,6 +218,26 @@ async def _aperform(effect: Effect[Any], ports: AsyncPorts) -> object:
             return await store.clear(effect.scope)
         case ReportBad():
             return await store.report_bad(effect.entry_id)
+        case _:
+            return await _aperform_beside(effect, ports)
+
+
+async def _aperform_beside(effect: Effect[Any], ports: AsyncPorts) -> object:
+    """Perform what asks no store."""
+    match effect:
+        case Suspect():
+            return await asyncio.to_thread(_given(ports.suspect, "embedder"))
+        case Embed():
+            return await _given(ports.embed, "embedder")(effect.question)
+        case Verify():
+            score = _given(ports.verifier, "verifier").score
+            return float(await asyncio.to_thread(score, effect.asked, effect.stored))
+        case Retrieve():
+            return tuple(await _given(ports.retrieve, "retriever")(effect.question))
+        case MarkDue():
+            return _given(ports.due, "list").mark(effect.entry, effect.scope, early=effect.early)
+        case AskJudge():
+            return await _given(ports.judge, "judge").ajudge(effect.facts)
         case Note():
             ports.note(effect.what, effect.error)
             return None

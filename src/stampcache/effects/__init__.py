@@ -1,0 +1,96 @@
+"""The effects that flows ask for: requests for IO, as values (pure; ADR 0002).
+
+A flow is a generator that yields effects and returns an outcome. Inside a flow,
+``entry = yield from Fetch(...)`` has the type that the effect answers with. A driver
+(`stampcache.drivers`) performs each effect and sends the answer back; what fails comes back into the
+flow at that place, so that what a failure means is decided once, for sync and async alike.
+"""
+
+from stampcache.effects.base import Effect, Flow, Note, Step
+from stampcache.effects.corpora import (
+    Alike,
+    Begin,
+    Block,
+    Commit,
+    Declare,
+    Heard,
+    KnownChunks,
+    OnCorpora,
+    ReachOf,
+    Sample,
+    StandingOf,
+    Swept,
+)
+from stampcache.effects.entries import (
+    Clear,
+    Embed,
+    Fence,
+    Fenced,
+    Fetch,
+    Invalidate,
+    Nearest,
+    Purge,
+    Put,
+    Remove,
+    Renew,
+    ReportBad,
+    Retrieve,
+    Suspect,
+    Touch,
+    Verify,
+)
+from stampcache.effects.journal import (
+    AskJudge,
+    Confirm,
+    Judged,
+    MarkDue,
+    Observe,
+    ObservedOf,
+    OnJournal,
+    VerdictOn,
+)
+from stampcache.effects.retrieving import answered
+
+__all__ = [
+    "Alike",
+    "AskJudge",
+    "Begin",
+    "Block",
+    "Clear",
+    "Commit",
+    "Confirm",
+    "Declare",
+    "Effect",
+    "Embed",
+    "Fence",
+    "Fenced",
+    "Fetch",
+    "Flow",
+    "Heard",
+    "Invalidate",
+    "Judged",
+    "KnownChunks",
+    "MarkDue",
+    "Nearest",
+    "Note",
+    "Observe",
+    "ObservedOf",
+    "OnCorpora",
+    "OnJournal",
+    "Purge",
+    "Put",
+    "ReachOf",
+    "Remove",
+    "Renew",
+    "ReportBad",
+    "Retrieve",
+    "Sample",
+    "StandingOf",
+    "Step",
+    "Suspect",
+    "Swept",
+    "Touch",
+    "VerdictOn",
+    "Verify",
+    "answered",
+]
