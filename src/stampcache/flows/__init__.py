@@ -3,9 +3,10 @@
 Nothing here performs IO, reads a clock or draws a random number.
 """
 
+from stampcache.flows.asking import Ask
 from stampcache.flows.change import clear, invalidate, purge, remove, report_bad
 from stampcache.flows.freshness import examined
-from stampcache.flows.lookup import Ask, exact, lookup
+from stampcache.flows.lookup import exact, lookup
 from stampcache.flows.update import Fill, update
 
 __all__ = [
