@@ -70,7 +70,7 @@ class RedisStore:
         self._uses = Uses()
         self.client = Client(address, lost=self._replica.flush)
         self._facts = Facts(seal_key)
-        self.verbs = Verbs(self._replica, self._uses, capacity=capacity, seal=self._facts.seal)
+        self.verbs = Verbs(self._replica, self._uses, capacity=capacity, facts=self._facts)
         self._neighbours = Neighbours(
             self._replica, self.verbs, self.client.answer, capacity=vector_capacity
         )
