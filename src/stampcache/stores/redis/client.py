@@ -67,7 +67,7 @@ class Client:
         """
         self.check_open()
         if not self.breaker.lets_through():
-            raise StoreError("The Redis store is left alone for a while, since it failed just now.")
+            raise StoreError(self.left_alone)
         tries = 1 if isinstance(ask, Run) and ask.once else TRIES
         while True:
             tries -= 1
@@ -93,6 +93,11 @@ class Client:
         self.where.lost()
         self.breaker.failed()
         return isinstance(error, failures.REPEATABLE) and not self.breaker.is_open
+
+    @property
+    def left_alone(self) -> str:
+        """What is said while nobody asks the server."""
+        return f"{self.address.shown} is left alone for a while, since it failed just now."
 
     def check_open(self) -> None:
         """Refuse to go on after `close`."""

@@ -1,7 +1,7 @@
 """Connections to one server: a command costs half of what the client of redis-py takes.
 
-A connection that failed, or was left in the middle of a reply, is closed; so is then every idle one, since
-what broke one has mostly broken all.
+A connection that failed, or was left in the middle of a reply, is closed; so is then every idle one,
+since what broke one has mostly broken all.
 """
 
 import threading

@@ -1,7 +1,7 @@
 """Where the server is: named by the URL, or in a cluster the primary of the one slot that a cache has."""
 
 import threading
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from msgspec import Struct
@@ -14,6 +14,8 @@ from stampcache.errors import ConfigError
 from stampcache.stores.redis.address import Address
 
 _TRIES = 1
+node: Callable[[str, int], Any] = ClusterNode
+parse: Callable[[str], Mapping[str, Any]] = parse_url
 
 
 class Host(Struct, frozen=True):
@@ -69,17 +71,16 @@ class Whereabouts:
         given.pop("connection_class", None)
         first = Host(given.pop("host", "localhost"), given.pop("port", 6379))
         given.pop("db", None)
-        nodes = [ClusterNode(one.name, one.port) for one in (*self._others, first)]
-        ssl = {"ssl": True} if self._address.server.startswith("rediss") else {}
-        cluster = RedisCluster(
-            startup_nodes=nodes,
-            retry=Retry(NoBackoff(), _TRIES),
-            socket_timeout=settings.timeout_s,
-            socket_connect_timeout=settings.timeout_s,
-            protocol=2,
-            **given,
-            **ssl,
-        )
+        if self._address.server.startswith("rediss"):
+            given["ssl"] = True
+        given |= {
+            "startup_nodes": [node(one.name, one.port) for one in (*self._others, first)],
+            "retry": Retry(NoBackoff(), _TRIES),
+            "socket_timeout": settings.timeout_s,
+            "socket_connect_timeout": settings.timeout_s,
+            "protocol": 2,
+        }
+        cluster: Any = RedisCluster(**given)
         try:
             self._others = tuple(Host(one.host, one.port) for one in cluster.get_nodes())
             slot = cluster.keyslot(self._base)
@@ -96,6 +97,6 @@ def options_of(address: Address) -> dict[str, Any]:
         ConfigError: it says something that redis-py does not know.
     """
     try:
-        return dict(parse_url(address.server))
+        return dict(parse(address.server))
     except (ValueError, TypeError) as error:
         raise ConfigError(f"{address.shown} cannot be used ({error}).") from error
