@@ -9,7 +9,7 @@ from stampcache import flows
 from stampcache.calibration import Calibration
 from stampcache.decide import Rules
 from stampcache.effects import Effect, Embed, Fence, Fetch, Nearest
-from stampcache.flows import Ask
+from stampcache.flows import Ask, Comparing
 from stampcache.model import Candidate, Entry, Evidence, Identity, Scope
 from stampcache.outcome import Miss, Outcome
 from stampcache.ports import Embedded
@@ -41,6 +41,7 @@ def ask(
     rules: Rules = RULES,
     can_retrieve: bool = False,
     threshold: float | None = None,
+    reads: bool = False,
     record: bool = True,
     namespace: str = "default",
     history: tuple[str, ...] = (),
@@ -55,7 +56,7 @@ def ask(
         now=now,
         allow_stale=allow_stale,
         can_retrieve=can_retrieve,
-        verifier_threshold=threshold,
+        comparing=Comparing(threshold=threshold, reads=reads),
         record=record,
     )
 

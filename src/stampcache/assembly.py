@@ -15,10 +15,11 @@ from stampcache.decide import Rules
 from stampcache.embed import as_embedder, dimension_of
 from stampcache.embedding import QuestionEmbedder
 from stampcache.errors import ConfigError, EmbedderError
+from stampcache.flows.comparing import AS_MEASURED, Comparing
 from stampcache.identity import refuse_mixture
 from stampcache.intake import Tenants, Terms
 from stampcache.model import Stamps
-from stampcache.ports import Clock, Embedder, Store, Tokenizer, Verifier
+from stampcache.ports import Clock, Embedder, ReadingVerifier, Store, Tokenizer, Verifier
 from stampcache.tokens import as_tokenizer
 
 CAPACITY = 100_000
@@ -32,7 +33,7 @@ class Models(Struct, frozen=True):
 
     embedder: object
     calibration: Calibration | Mapping[str, object] | float | None
-    verifier: Verifier | None
+    verifier: Verifier | ReadingVerifier | None
     tokenizer: object
     judge: object = None
 
@@ -67,7 +68,7 @@ def assemble(
         clock=clock,
         corpus=corpus,
         tokenizer=tokenizer,
-        verifier_threshold=models.verifier.threshold if models.verifier else None,
+        comparing=_comparing(models.verifier),
         master_secret=_master_secret(store, secret),
     )
     return Core(
@@ -141,6 +142,12 @@ def _calibration(models: Models, embedder: Embedder | None) -> Calibration | Non
             raise ConfigError("calibration= is given without embedder=; give both or neither.")
         return None
     return as_calibration(models.calibration) or calibration_for(embedder.name)
+
+
+def _comparing(verifier: Verifier | ReadingVerifier | None) -> Comparing:
+    if verifier is None:
+        return AS_MEASURED
+    return Comparing(threshold=verifier.threshold, reads=isinstance(verifier, ReadingVerifier))
 
 
 def _master_secret(store: Store, given: bytes | str | None) -> bytes:

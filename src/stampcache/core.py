@@ -28,7 +28,7 @@ from stampcache.journal import Observation
 from stampcache.judging import as_judge
 from stampcache.model import Answer, Evidence, Selector
 from stampcache.outcome import Hit, Miss, Outcome, Stale, Stored, Update, is_late, own
-from stampcache.ports import Judge, Store, Verifier
+from stampcache.ports import Judge, ReadingVerifier, Store, Verifier
 from stampcache.request import Request
 from stampcache.sharing import Driven, Landed, Shared, together
 from stampcache.singleflight import Flights
@@ -54,7 +54,7 @@ class Parts(Struct, frozen=True, kw_only=True):
     store: Store
     terms: Terms
     embedding: QuestionEmbedder | None
-    verifier: Verifier | None
+    verifier: Verifier | ReadingVerifier | None
     flight_timeout_s: float
     judge: object = None
 

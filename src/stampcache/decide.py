@@ -184,18 +184,31 @@ def _temperatures(params: object) -> Iterator[object]:
             yield from _temperatures(value)
 
 
-def triage(candidate: Candidate, asked: guards.Asked, threshold: float) -> Objection | None:
-    """Say why the candidate's question is not the asked one, or ``None`` if it may be (ADR 0006)."""
+def triage(
+    candidate: Candidate, asked: guards.Asked, threshold: float, *, verified: bool = False
+) -> Objection | None:
+    """Say why the candidate's question is not the asked one, or ``None`` if it may be (ADR 0006).
+
+    ``verified``: a verifier has the last word, and only what may veto it is looked at.
+    """
     if candidate.similarity < threshold:
         return Objection(
             Reason.BELOW_THRESHOLD, f"similarity {candidate.similarity:.4f} < {threshold:.4f}"
         )
     if candidate.reported_bad:
         return Objection(Reason.REPORTED_BAD, "this pair was reported as a wrong hit")
-    seen = asked.findings(candidate.entry.question, candidate.entry.id)
+    look = asked.vetoes if verified else asked.findings
+    seen = look(candidate.entry.question, candidate.entry.id)
     if seen:
         return Objection(Reason.GUARD, "; ".join(str(finding) for finding in seen))
     return None
+
+
+def agreed(score: float, threshold: float) -> Objection | None:
+    """Say that a verifier does not take two questions for the same one, or ``None`` (ADR 0006)."""
+    if threshold <= score <= 1.0:  # a percentage, or not a number, is no probability
+        return None
+    return Objection(Reason.VERIFIER, f"score {score:.4f} is not in [{threshold:.4f}, 1]")
 
 
 def witness(entry: Entry, asked: Sequence[Evidence]) -> Objection | None:

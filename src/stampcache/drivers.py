@@ -6,7 +6,7 @@ application's own and keeps its name.
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
-from typing import Any, TypeAlias, TypeVar
+from typing import Any, TypeAlias, TypeVar, cast
 
 from msgspec import Struct
 
@@ -14,6 +14,7 @@ from stampcache.due import Due
 from stampcache.effects import (
     AskJudge,
     Clear,
+    Compare,
     Effect,
     Embed,
     Fence,
@@ -28,6 +29,7 @@ from stampcache.effects import (
     OnJournal,
     Purge,
     Put,
+    Read,
     Remove,
     Renew,
     ReportBad,
@@ -46,9 +48,17 @@ from stampcache.errors import (
     VerifierError,
 )
 from stampcache.model import Evidence
-from stampcache.ports import AsyncStore, Embedded, Judge, Store, Verifier
+from stampcache.ports import (
+    AsyncStore,
+    Embedded,
+    Judge,
+    ReadingVerifier,
+    Store,
+    Verifier,
+)
 
 Done = TypeVar("Done")
+AnyVerifier: TypeAlias = Verifier | ReadingVerifier
 NoteError: TypeAlias = Callable[[str, Exception], None]
 
 
@@ -59,7 +69,7 @@ class Ports(Struct, frozen=True, kw_only=True):
     note: NoteError
     embed: Callable[[str], Embedded] | None = None
     suspect: Callable[[], bool] | None = None
-    verifier: Verifier | None = None
+    verifier: AnyVerifier | None = None
     retrieve: Callable[[str], Sequence[Evidence]] | None = None
     judge: Judge | None = None
     due: Due | None = None
@@ -72,7 +82,7 @@ class AsyncPorts(Struct, frozen=True, kw_only=True):
     note: NoteError
     embed: Callable[[str], Awaitable[Embedded]] | None = None
     suspect: Callable[[], bool] | None = None
-    verifier: Verifier | None = None
+    verifier: AnyVerifier | None = None
     retrieve: Callable[[str], Awaitable[Sequence[Evidence]]] | None = None
     judge: Judge | None = None
     due: Due | None = None
@@ -165,7 +175,9 @@ def _perform_beside(effect: Effect[Any], ports: Ports) -> object:
         case Embed():
             return _given(ports.embed, "embedder")(effect.question)
         case Verify():
-            return float(_given(ports.verifier, "verifier").score(effect.asked, effect.stored))
+            return float(_own(ports.verifier).score(effect.asked, effect.stored))
+        case Read() | Compare():
+            return _perform_reading(effect, ports.verifier)
         case Retrieve():
             return tuple(_given(ports.retrieve, "retriever")(effect.question))
         case MarkDue():
@@ -230,8 +242,10 @@ async def _aperform_beside(effect: Effect[Any], ports: AsyncPorts) -> object:
         case Embed():
             return await _given(ports.embed, "embedder")(effect.question)
         case Verify():
-            score = _given(ports.verifier, "verifier").score
+            score = _own(ports.verifier).score
             return float(await asyncio.to_thread(score, effect.asked, effect.stored))
+        case Read() | Compare():  # microseconds, and no IO
+            return _perform_reading(effect, ports.verifier)
         case Retrieve():
             return tuple(await _given(ports.retrieve, "retriever")(effect.question))
         case MarkDue():
@@ -243,6 +257,19 @@ async def _aperform_beside(effect: Effect[Any], ports: AsyncPorts) -> object:
             return None
         case _:
             raise _NoDriver(f"no driver for {type(effect).__name__}")
+
+
+def _own(verifier: AnyVerifier | None) -> Verifier:
+    """Return a verifier of the user's own, of which it is known that it scores pairs of texts."""
+    return cast(Verifier, _given(verifier, "verifier"))
+
+
+def _perform_reading(effect: Read | Compare, verifier: AnyVerifier | None) -> object:
+    if isinstance(effect, Compare):
+        return float(effect.asking.score(effect.stored, effect.seen, effect.similarity))
+    reading = _given(verifier, "verifier")
+    assert isinstance(reading, ReadingVerifier)
+    return reading.asking(effect.question)
 
 
 Port = TypeVar("Port")
@@ -265,7 +292,7 @@ def _translated(effect: Effect[Any], error: Exception) -> Exception:
             return error
         case Embed() | Suspect():
             known: tuple[type[Exception], ...] = (EmbedderError, StoreError, ConfigError)
-        case Verify():
+        case Verify() | Read() | Compare():
             known = (VerifierError,)
         case Retrieve():
             known = (RetrieverError,)

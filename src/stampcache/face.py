@@ -13,7 +13,7 @@ from stampcache.freshness import Freshness
 from stampcache.intake import Tenants
 from stampcache.manifest import Manifest, as_manifest
 from stampcache.model import Scope, Selector, Stamps
-from stampcache.ports import Clock, Store, Verifier
+from stampcache.ports import Clock, ReadingVerifier, Store, Verifier
 from stampcache.stores.urls import open_store
 from stampcache.ttl import KINDS, Lifetime
 
@@ -27,7 +27,7 @@ class Face:
         *,
         embedder: object = None,
         calibration: Calibration | Mapping[str, object] | float | None = None,
-        verifier: Verifier | None = None,
+        verifier: Verifier | ReadingVerifier | None = None,
         judge: object = None,
         freshness: Freshness | None = None,
         tokenizer: object = None,

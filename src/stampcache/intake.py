@@ -16,8 +16,7 @@ from stampcache import canonical, decide, identity, signature
 from stampcache.corpora import Reading
 from stampcache.decide import Rules
 from stampcache.errors import CanonicalError, ConfigError, ScopeError
-from stampcache.flows import Ask, Fill
-from stampcache.guards import profile_entry
+from stampcache.flows import Ask, Comparing, Fill
 from stampcache.model import (
     AS_SET,
     Answer,
@@ -49,7 +48,7 @@ class Terms(Struct, frozen=True, kw_only=True):
     clock: Clock
     tokenizer: Tokenizer | None
     corpus: str
-    verifier_threshold: float | None
+    comparing: Comparing
     master_secret: bytes
 
 
@@ -68,7 +67,8 @@ class Intake:
         self._varieties = Varieties()
         self.has_judge = False
         self._seen_tenant = False
-        self._profile_stored = lru_cache(maxsize=_PROFILES_KEPT)(profile_entry)
+        stored = lru_cache(maxsize=_PROFILES_KEPT)(terms.comparing.profile_stored)
+        self._comparing = replace(terms.comparing, profile_stored=stored)
 
     def scope_of(self, given: Scope | None) -> Scope | None:
         """Return who asks; ``None`` where the call must bypass the cache.
@@ -144,8 +144,7 @@ class Intake:
             rules=self.terms.rules,
             now=self.now(),
             can_retrieve=can_retrieve,
-            verifier_threshold=self.terms.verifier_threshold,
-            profile_stored=self._profile_stored,
+            comparing=self._comparing,
             embedder=stamps.embedder,
             revision=self.revisions.latest(request.runs),
             record=record,
@@ -206,6 +205,7 @@ class Intake:
             embedder=asked.embedder,
             corpus=self._corpus_of(request.runs),
             readings=readings,
+            comparing=self._comparing,
         )
 
     def anything(self, ask: Ask) -> Entry:

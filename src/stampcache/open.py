@@ -11,7 +11,7 @@ from stampcache.freshness import Freshness
 from stampcache.intake import Tenants
 from stampcache.manifest import Manifest
 from stampcache.model import Stamps
-from stampcache.ports import Clock, Store, Verifier
+from stampcache.ports import Clock, ReadingVerifier, Store, Verifier
 from stampcache.ttl import Lifetime
 
 
@@ -20,7 +20,7 @@ def open_cache(
     *,
     embedder: object = None,
     calibration: Calibration | Mapping[str, object] | float | None = None,
-    verifier: Verifier | None = None,
+    verifier: Verifier | ReadingVerifier | None = None,
     judge: object = None,
     freshness: Freshness | None = None,
     tokenizer: object = None,

@@ -274,6 +274,48 @@ class Verifier(Protocol):
         ...
 
 
+class Asking(Protocol):
+    """One question as a verifier sees it, to be compared with stored ones."""
+
+    @property
+    def seen(self) -> bytes:
+        """What the verifier saw of it: stored with its entry. Empty: it has nothing to say of it."""
+        ...
+
+    def score(self, stored: str, seen: bytes, similarity: float) -> float:
+        """Return the probability in [0, 1] that it has the same answer as a stored question.
+
+        ``seen`` is what was stored with that question, maybe by another version or not at all;
+        ``similarity`` the cosine of both.
+
+        Raises:
+            VerifierError: it has nothing to say of one of them; the candidate is then rejected.
+        """
+        ...
+
+
+@runtime_checkable
+class ReadingVerifier(Protocol):
+    """A verifier that reads each question once and then compares in microseconds, without any IO."""
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def threshold(self) -> float:
+        """See `Verifier.threshold`."""
+        ...
+
+    @property
+    def floor(self) -> float:
+        """The cosine below which it has learnt nothing: such candidates are not compared."""
+        ...
+
+    def asking(self, question: str) -> Asking:
+        """Return the question as this verifier sees it, which may be found out when it is needed."""
+        ...
+
+
 class Facts(Struct, frozen=True, kw_only=True):
     """What a judge is told of an entry: since ``updated_at`` nobody has looked at it.
 

@@ -23,6 +23,7 @@ from stampcache.effects.corpora import (
 )
 from stampcache.effects.entries import (
     Clear,
+    Compare,
     Embed,
     Fence,
     Fenced,
@@ -31,6 +32,7 @@ from stampcache.effects.entries import (
     Nearest,
     Purge,
     Put,
+    Read,
     Remove,
     Renew,
     ReportBad,
@@ -58,6 +60,7 @@ __all__ = [
     "Block",
     "Clear",
     "Commit",
+    "Compare",
     "Confirm",
     "Declare",
     "Effect",
@@ -80,6 +83,7 @@ __all__ = [
     "Purge",
     "Put",
     "ReachOf",
+    "Read",
     "Remove",
     "Renew",
     "ReportBad",

@@ -5,12 +5,14 @@ Nothing here performs IO, reads a clock or draws a random number.
 
 from stampcache.flows.asking import Ask
 from stampcache.flows.change import clear, invalidate, purge, remove, report_bad
+from stampcache.flows.comparing import Comparing
 from stampcache.flows.freshness import examined
 from stampcache.flows.lookup import exact, lookup
 from stampcache.flows.update import Fill, update
 
 __all__ = [
     "Ask",
+    "Comparing",
     "Fill",
     "clear",
     "exact",

@@ -1,12 +1,11 @@
 """One lookup: what is asked, and what was found out about it so far (pure)."""
 
-from collections.abc import Callable
 from typing import Any
 
 from msgspec import Struct
 
 from stampcache.decide import Objection, Rules
-from stampcache.guards import Profile, profile_entry
+from stampcache.flows.comparing import AS_MEASURED, Comparing
 from stampcache.model import (
     AS_SET,
     Controls,
@@ -35,8 +34,7 @@ class Ask(Struct, frozen=True, kw_only=True):
     rules: Rules
     now: float
     can_retrieve: bool = False
-    verifier_threshold: float | None = None
-    profile_stored: Callable[[str, str], Profile] = profile_entry
+    comparing: Comparing = AS_MEASURED
     embedder: str = ""
     revision: str = ""
     record: bool = True

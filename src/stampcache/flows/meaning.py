@@ -3,15 +3,19 @@
 The question is embedded, and each neighbour goes through the checks from cheap to dear.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Sequence
+
+from msgspec import Struct
 
 from stampcache import decide, signature
 from stampcache.decide import Objection
 from stampcache.effects import (
+    Compare,
     Embed,
     Fence,
     Flow,
     Nearest,
+    Read,
     Retrieve,
     Suspect,
     Verify,
@@ -34,7 +38,7 @@ from stampcache.model import (
     Reason,
 )
 from stampcache.outcome import Check, Hit, Outcome
-from stampcache.ports import Embedded
+from stampcache.ports import Asking, Embedded
 
 
 def by_meaning(ask: Ask, seen: Seen) -> Flow[Outcome]:
@@ -67,7 +71,7 @@ def by_meaning(ask: Ask, seen: Seen) -> Flow[Outcome]:
         if seen.stale is None and seen.finding.reason is Reason.NOT_FOUND:
             seen.finding = gate
         return seen.outcome(ask)
-    others = (one for one in candidates if one.entry.identity.key != ask.identity.key)
+    others = [one for one in candidates if one.entry.identity.key != ask.identity.key]
     return (yield from _choose(ask, seen, others))
 
 
@@ -86,59 +90,111 @@ def _betrayed(ask: Ask, stale: Entry | None, embedded: Embedded) -> Flow[Objecti
     return Objection(Reason.EMBEDDER_CHANGED, f"{norms} for the same text")
 
 
-def _choose(ask: Ask, seen: Seen, candidates: Iterator[Candidate]) -> Flow[Outcome]:
-    first, asked = True, Asked(ask.request.question, ask.profile_stored)
-    for candidate in candidates:
-        entry = candidate.entry
-        finding = yield from _examine(ask, asked, candidate)
+def _choose(ask: Ask, seen: Seen, candidates: Sequence[Candidate]) -> Flow[Outcome]:
+    """Serve the best of those that pass every check, as far as a score tells which that is."""
+    said: dict[str, Objection] = {}
+    verified = ask.comparing.threshold is not None
+    ranked: Iterable[_Ranked]
+    if verified:
+        ranked = yield from _scored(ask, seen, candidates, said)
+    else:
+        asked = Asked(ask.request.question, ask.comparing.profile_stored)
+        ranked = (_Ranked(one, _apparent(ask, asked, one, verified=False)) for one in candidates)
+    for one in ranked:
+        entry = one.candidate.entry
+        finding = one.finding or (yield from _held(ask, entry))
         if finding is None:
-            if ask.record:
-                yield from used(ask, entry)
-            seen.checks.append(
-                Check("meaning", True, f"similarity {candidate.similarity:.4f}", entry.id)
-            )
-            hit = Hit(
-                entry=entry,
-                level=Level.SEMANTIC,
-                similarity=candidate.similarity,
-                reason=Reason.SAME_QUESTION,
-                trace=tuple(seen.checks),
-            )
-            return hit if ask.record else (yield from explained(ask, hit))
+            return (yield from _served(ask, seen, one))
         seen.reject("meaning", finding, entry)
-        if first and seen.stale is None and seen.finding.reason is Reason.NOT_FOUND:
-            seen.finding, first = finding, False
+        said[entry.id] = finding
         if finding.reason is Reason.BELOW_THRESHOLD:
-            break
+            break  # the others are farther off
+    nearest = said.get(candidates[0].entry.id) if candidates else None
+    if nearest is not None and seen.stale is None and seen.finding.reason is Reason.NOT_FOUND:
+        seen.finding = nearest
     return seen.outcome(ask)
 
 
-def _examine(ask: Ask, asked: Asked, candidate: Candidate) -> Flow[Objection | None]:
-    """Run the checks of one candidate from cheap to dear and return the first that fails."""
+class _Ranked(Struct, frozen=True):
+    """A candidate with what speaks against it, and its score where a verifier gave one."""
+
+    candidate: Candidate
+    finding: Objection | None
+    score: float | None = None
+
+    def __str__(self) -> str:
+        """Say how alike the questions are, as `explain` shows it."""
+        scored = "" if self.score is None else f", score {self.score:.4f}"
+        return f"similarity {self.candidate.similarity:.4f}{scored}"
+
+
+def _scored(
+    ask: Ask, seen: Seen, candidates: Sequence[Candidate], said: dict[str, Objection]
+) -> Flow[list[_Ranked]]:
+    """Return the candidates that nothing cheaper speaks against, by falling score."""
+    asked = Asked(ask.request.question, ask.comparing.profile_stored)
+    threshold = ask.comparing.threshold
+    assert threshold is not None
+    asking: Asking | None = None
+    ranked = []
+    for candidate in candidates:
+        entry = candidate.entry
+        score = 0.0
+        finding = _apparent(ask, asked, candidate, verified=True)
+        if finding is None:
+            try:
+                if not ask.comparing.reads:
+                    score = yield from Verify(ask.request.question, entry.question)
+                else:
+                    asking = asking or (yield from Read(ask.request.question))
+                    score = yield from Compare(
+                        asking, entry.question, entry.seen, candidate.similarity
+                    )
+            except VerifierError as error:
+                finding = yield from failed(ask, Reason.VERIFIER, error)
+        if finding is None:
+            ranked.append(_Ranked(candidate, decide.agreed(score, threshold), score))
+            continue
+        seen.reject("meaning", finding, entry)
+        said[entry.id] = finding
+        if finding.reason is Reason.BELOW_THRESHOLD:
+            break  # the others are farther off
+    return sorted(ranked, key=lambda one: (one.finding is not None, -(one.score or 0.0)))
+
+
+def _served(ask: Ask, seen: Seen, one: _Ranked) -> Flow[Hit]:
+    entry = one.candidate.entry
+    if ask.record:
+        yield from used(ask, entry)
+    seen.checks.append(Check("meaning", True, str(one), entry.id))
+    hit = Hit(
+        entry=entry,
+        level=Level.SEMANTIC,
+        similarity=one.candidate.similarity,
+        reason=Reason.SAME_QUESTION,
+        trace=tuple(seen.checks),
+    )
+    return hit if ask.record else (yield from explained(ask, hit))
+
+
+def _apparent(ask: Ask, asked: Asked, candidate: Candidate, *, verified: bool) -> Objection | None:
+    """Say what speaks against a candidate as far as no model and no retriever need be asked."""
     calibration = ask.rules.calibration
     assert calibration is not None
-    finding = decide.triage(candidate, asked, calibration.threshold_for(ask.scope.namespace))
+    threshold = calibration.threshold_for(ask.scope.namespace)
+    finding = decide.triage(candidate, asked, threshold, verified=verified)
     finding = finding or decide.validity(candidate.entry, None, ask.now)
-    finding = finding or decide.revision(candidate.entry, ask.revision)
-    if finding is not None:
-        return finding
-    if ask.verifier_threshold is not None:
-        finding = yield from _verified(ask, candidate.entry, ask.verifier_threshold)
-    if finding is None and ask.request.evidence is not None:
-        finding = yield from _grounded(ask, candidate.entry, ask.request.evidence)
-    if finding is None and candidate.entry.doubtful_at is not None:
-        finding = yield from doubted_now(ask, candidate.entry)
+    return finding or decide.revision(candidate.entry, ask.revision)
+
+
+def _held(ask: Ask, entry: Entry) -> Flow[Objection | None]:
+    """Say why the answer to a question that is the same one may not hold now."""
+    finding = None
+    if ask.request.evidence is not None:
+        finding = yield from _grounded(ask, entry, ask.request.evidence)
+    if finding is None and entry.doubtful_at is not None:
+        finding = yield from doubted_now(ask, entry)
     return finding
-
-
-def _verified(ask: Ask, entry: Entry, threshold: float) -> Flow[Objection | None]:
-    try:
-        score = yield from Verify(ask.request.question, entry.question)
-    except VerifierError as error:
-        return (yield from failed(ask, Reason.VERIFIER, error))
-    if not threshold <= score <= 1.0:  # a percentage, or not a number, is no probability
-        return Objection(Reason.VERIFIER, f"score {score:.4f} is not in [{threshold:.4f}, 1]")
-    return None
 
 
 def _grounded(ask: Ask, entry: Entry, asked: tuple[Evidence, ...]) -> Flow[Objection | None]:

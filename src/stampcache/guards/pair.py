@@ -110,6 +110,10 @@ class Asked:
             self._profile = profile(self._question)
         return compare(self._profile, self._profile_stored(entry_id, stored))
 
+    def vetoes(self, stored: str, entry_id: str) -> tuple[Finding, ...]:
+        """Return those findings that no score of a verifier overrules."""
+        return self.findings(stored, entry_id)
+
 
 def compare(asked: Profile, stored: Profile) -> tuple[Finding, ...]:
     """Return what `findings` returns, for questions that were profiled before."""

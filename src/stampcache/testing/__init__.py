@@ -12,6 +12,7 @@ from stampcache.testing.doubles import (
     FailingStore,
     FakeClock,
     ScriptedJudge,
+    ScriptedReader,
     ScriptedVerifier,
 )
 from stampcache.testing.script import run_script
@@ -21,6 +22,7 @@ __all__ = [
     "FailingStore",
     "FakeClock",
     "ScriptedJudge",
+    "ScriptedReader",
     "ScriptedVerifier",
     "run_script",
 ]
