@@ -27,6 +27,7 @@ from stampcache.effects import (
     Note,
     OnCorpora,
     OnJournal,
+    OnShelf,
     Purge,
     Put,
     Read,
@@ -155,6 +156,8 @@ def _perform(effect: Effect[Any], ports: Ports) -> object:
             return effect.on(store.corpora)
         case OnJournal():
             return effect.on(store.journal)
+        case OnShelf():
+            return effect.on(store.shelf)
         case Fenced():
             return store.fenced(effect.entry, effect.fence)
         case Invalidate():
@@ -222,6 +225,8 @@ async def _aperform(effect: Effect[Any], ports: AsyncPorts) -> object:
             return await store.on_corpora(effect.on)
         case OnJournal():
             return await store.on_journal(effect.on)
+        case OnShelf():
+            return await store.on_shelf(effect.on)
         case Fenced():
             return await store.fenced(effect.entry, effect.fence)
         case Invalidate():

@@ -13,6 +13,7 @@ from stampcache.corpora import Corpora, Reach, Standing
 from stampcache.freshness import Observed
 from stampcache.journal import Journal, Verdict
 from stampcache.model import Candidate, Entry, Selector, Vector
+from stampcache.shelf import Shelf
 
 Result = TypeVar("Result")
 
@@ -106,6 +107,11 @@ class Store(Protocol):
         """What this store remembers of changes and verdicts."""
         ...
 
+    @property
+    def shelf(self) -> Shelf:
+        """Small records of others that this store keeps."""
+        ...
+
     def fenced(self, entry: Entry, fence: int) -> str:
         """Say which change after the fence would refuse a `put` of this entry; empty: none."""
         ...
@@ -193,6 +199,10 @@ class AsyncStore(Protocol):
 
     async def on_journal(self, do: Callable[[Journal], Result]) -> Result:
         """Do one thing with the journal of the store, wherever that blocks nobody."""
+        ...
+
+    async def on_shelf(self, do: Callable[[Shelf], Result]) -> Result:
+        """Do one thing with the shelves of the store, wherever that blocks nobody."""
         ...
 
     async def standing(self, corpus: str) -> Standing | None: ...

@@ -52,6 +52,7 @@ from stampcache.effects.journal import (
     VerdictOn,
 )
 from stampcache.effects.retrieving import answered
+from stampcache.effects.shelf import Keep, Kept, OnShelf, Take
 
 __all__ = [
     "Alike",
@@ -72,6 +73,8 @@ __all__ = [
     "Heard",
     "Invalidate",
     "Judged",
+    "Keep",
+    "Kept",
     "KnownChunks",
     "MarkDue",
     "Nearest",
@@ -80,6 +83,7 @@ __all__ = [
     "ObservedOf",
     "OnCorpora",
     "OnJournal",
+    "OnShelf",
     "Purge",
     "Put",
     "ReachOf",
@@ -93,6 +97,7 @@ __all__ = [
     "Step",
     "Suspect",
     "Swept",
+    "Take",
     "Touch",
     "VerdictOn",
     "Verify",

@@ -9,6 +9,7 @@ from stampcache.corpora import Corpora, Reach, Standing
 from stampcache.journal import Journal
 from stampcache.model import Candidate, Entry, Selector, Vector
 from stampcache.ports import Receipt, Store
+from stampcache.shelf import Shelf
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -55,6 +56,10 @@ class InlineStore:
     async def on_journal(self, do: Callable[[Journal], T]) -> T:
         """See `AsyncStore.on_journal`."""
         return await asyncio.to_thread(do, self._store.journal)
+
+    async def on_shelf(self, do: Callable[[Shelf], T]) -> T:
+        """See `AsyncStore.on_shelf`."""
+        return await asyncio.to_thread(do, self._store.shelf)
 
     async def standing(self, corpus: str) -> Standing | None:
         """See `Corpora.standing`."""
@@ -162,6 +167,10 @@ class ThreadedStore:
     async def on_journal(self, do: Callable[[Journal], T]) -> T:
         """See `AsyncStore.on_journal`."""
         return await asyncio.to_thread(do, self._store.journal)
+
+    async def on_shelf(self, do: Callable[[Shelf], T]) -> T:
+        """See `AsyncStore.on_shelf`."""
+        return await asyncio.to_thread(do, self._store.shelf)
 
     async def standing(self, corpus: str) -> Standing | None:
         """See `Corpora.standing`."""

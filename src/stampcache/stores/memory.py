@@ -20,6 +20,7 @@ from stampcache.stores.dependencies import DependencyIndex
 from stampcache.stores.memory_corpora import MemoryCorpora
 from stampcache.stores.memory_journal import MemoryJournal
 from stampcache.stores.memory_log import MemoryLog
+from stampcache.stores.memory_shelf import MemoryShelf
 from stampcache.stores.pending_uses import Place, Serving, Uses
 from stampcache.stores.selection import BEING_WRITTEN, touches, unmarked
 from stampcache.ttl import expired
@@ -52,6 +53,7 @@ class MemoryStore:
         self._suspended: dict[Place, Vector | None] = {}
         self._corpora = MemoryCorpora(self, self._open)
         self._journal = MemoryJournal(self._confirm, self._open)
+        self._shelf = MemoryShelf(self._open)
         self._facts: dict[str, str] = {}
         self._tallies: Counter[str] = Counter()
         self._closed = False
@@ -71,6 +73,11 @@ class MemoryStore:
     def journal(self) -> MemoryJournal:
         """See `Store.journal`."""
         return self._journal
+
+    @property
+    def shelf(self) -> MemoryShelf:
+        """See `Store.shelf`."""
+        return self._shelf
 
     def nearest(
         self, partition: str, vector: Vector, k: int, *, asked: str, now: float

@@ -23,6 +23,7 @@ from stampcache.stores.sqlite_corpora import SqliteCorpora
 from stampcache.stores.sqlite_file import SqliteFile, translated
 from stampcache.stores.sqlite_journal import SqliteJournal
 from stampcache.stores.sqlite_replica import SqliteReplica
+from stampcache.stores.sqlite_shelf import SqliteShelf
 
 CAPACITY = 100_000
 NEAR_CAPACITY = 100_000
@@ -52,6 +53,7 @@ class SqliteStore:
             self._file, near_capacity=near_capacity, vector_capacity=vector_capacity
         )
         self.journal = SqliteJournal(self._file, self._same_process)
+        self.shelf = SqliteShelf(self._file, self._same_process)
         self.corpora = SqliteCorpora(self._file, self._same_process, self._trim)
 
     # -- reading -----------------------------------------------------------------------------------

@@ -169,6 +169,18 @@ _JOURNAL = """
     CREATE INDEX stampcache_verdicts_entry ON stampcache_verdicts (entry_id);
 """
 
+_SHELVES = """
+    CREATE TABLE stampcache_shelves (
+        id INTEGER PRIMARY KEY AUTOINCREMENT,
+        shelf TEXT NOT NULL,
+        key TEXT NOT NULL,
+        tenant TEXT NOT NULL,
+        body BLOB NOT NULL,
+        UNIQUE (shelf, key)
+    );
+    CREATE INDEX stampcache_shelves_order ON stampcache_shelves (shelf, id);
+"""
+
 
 class _Cited(Struct, frozen=True):
     """What a body of schema 1 says of a piece of evidence; like all that a step uses, never changed."""
@@ -228,6 +240,7 @@ _STEPS = (
     _Step(_MARKS_AND_DEPENDENCIES, _copy_out_of_bodies),
     _Step(_CORPORA),
     _Step(_JOURNAL),
+    _Step(_SHELVES),
 )
 
 

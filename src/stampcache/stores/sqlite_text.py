@@ -77,6 +77,15 @@ TRIM_VERDICTS = (
 )
 VERDICT = "SELECT body FROM stampcache_verdicts WHERE entry_id = ? ORDER BY id DESC LIMIT 1"
 VERDICTS = "SELECT body FROM stampcache_verdicts ORDER BY id DESC LIMIT ?"
+SHELVE = "INSERT OR REPLACE INTO stampcache_shelves (shelf, key, tenant, body) VALUES (?, ?, ?, ?)"
+SHELVED = (
+    "SELECT key, tenant, body FROM stampcache_shelves WHERE shelf = ? ORDER BY id DESC LIMIT ?"
+)
+TRIM_SHELF = (
+    "DELETE FROM stampcache_shelves WHERE id IN (SELECT id FROM stampcache_shelves"
+    " WHERE shelf = ? ORDER BY id DESC LIMIT -1 OFFSET ?)"
+)
+UNSHELVE = "DELETE FROM stampcache_shelves WHERE shelf = ? AND key = ?"
 COUNT_ENTRIES = "SELECT value FROM stampcache_counts WHERE name = 'entries'"
 LATEST_USE = "SELECT coalesce(max(used), 0) FROM stampcache_entries"
 USE = "UPDATE stampcache_entries SET hits = hits + ?, used = ? WHERE partition = ? AND key = ?"

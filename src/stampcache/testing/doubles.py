@@ -13,6 +13,7 @@ from stampcache.stores.aio import InlineStore
 from stampcache.stores.memory import MemoryStore
 from stampcache.stores.memory_corpora import MemoryCorpora
 from stampcache.stores.memory_journal import MemoryJournal
+from stampcache.stores.memory_shelf import MemoryShelf
 
 
 class FakeClock:
@@ -186,6 +187,12 @@ class FailingStore(MemoryStore):
         """See `Store.journal`."""
         self._check()
         return super().journal
+
+    @property
+    def shelf(self) -> MemoryShelf:
+        """See `Store.shelf`."""
+        self._check()
+        return super().shelf
 
     def put(
         self, entry: Entry, vector: Vector | None, fence: int, reach: Reach | None = None
