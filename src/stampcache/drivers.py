@@ -25,6 +25,7 @@ from stampcache.effects import (
     MarkDue,
     Nearest,
     Note,
+    Notice,
     OnCorpora,
     OnJournal,
     OnShelf,
@@ -35,6 +36,7 @@ from stampcache.effects import (
     Renew,
     ReportBad,
     Retrieve,
+    SamePairs,
     StandingOf,
     Step,
     Suspect,
@@ -49,9 +51,11 @@ from stampcache.errors import (
     VerifierError,
 )
 from stampcache.model import Evidence
+from stampcache.pairs import Pair
 from stampcache.ports import (
     AsyncStore,
     Embedded,
+    EquivalenceJudge,
     Judge,
     ReadingVerifier,
     Store,
@@ -74,6 +78,8 @@ class Ports(Struct, frozen=True, kw_only=True):
     retrieve: Callable[[str], Sequence[Evidence]] | None = None
     judge: Judge | None = None
     due: Due | None = None
+    notice: Callable[[Pair], None] | None = None
+    equivalence: EquivalenceJudge | None = None
 
 
 class AsyncPorts(Struct, frozen=True, kw_only=True):
@@ -87,6 +93,8 @@ class AsyncPorts(Struct, frozen=True, kw_only=True):
     retrieve: Callable[[str], Awaitable[Sequence[Evidence]]] | None = None
     judge: Judge | None = None
     due: Due | None = None
+    notice: Callable[[Pair], None] | None = None
+    equivalence: EquivalenceJudge | None = None
 
 
 def run(flow: Flow[Done], ports: Ports) -> Done:
@@ -187,6 +195,10 @@ def _perform_beside(effect: Effect[Any], ports: Ports) -> object:
             return _given(ports.due, "list").mark(effect.entry, effect.scope, early=effect.early)
         case AskJudge():
             return _given(ports.judge, "judge").judge(effect.facts)
+        case Notice():
+            return _given(ports.notice, "list")(effect.pair)
+        case SamePairs():
+            return _given(ports.equivalence, "judge").compare(effect.pairs)
         case Note():
             ports.note(effect.what, effect.error)
             return None
@@ -257,6 +269,10 @@ async def _aperform_beside(effect: Effect[Any], ports: AsyncPorts) -> object:
             return _given(ports.due, "list").mark(effect.entry, effect.scope, early=effect.early)
         case AskJudge():
             return await _given(ports.judge, "judge").ajudge(effect.facts)
+        case Notice():
+            return _given(ports.notice, "list")(effect.pair)
+        case SamePairs():
+            return await _given(ports.equivalence, "judge").acompare(effect.pairs)
         case Note():
             ports.note(effect.what, effect.error)
             return None

@@ -41,6 +41,7 @@ class Reason(enum.Enum):
     # misses: the cache does not take part
     UNCACHEABLE = "uncacheable"
     UNCALIBRATED = "embedder not calibrated"
+    UNPROVED = "not proved to be right often enough"
     UNSCOPED = "no tenant in scope"
     NOT_DETERMINISTIC = "settings are not deterministic"
     BEYOND_WINDOW = "beyond the embedder's window"

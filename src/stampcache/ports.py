@@ -360,6 +360,39 @@ class Judge(Protocol):
         ...
 
 
+class Sameness(Struct, frozen=True):
+    """What a judge said of two questions, and why; ``failure`` where it did not say."""
+
+    same: bool
+    reason: str
+    failure: str = ""
+
+    def __str__(self) -> str:
+        return self.failure or f"{'the same' if self.same else 'not the same'}: {self.reason}"
+
+
+class EquivalenceJudge(Protocol):
+    """Says whether two questions are the same; `stampcache.judging` makes one of a language model.
+
+    It never raises: whatever fails is a `Sameness` with its ``failure``.
+    """
+
+    @property
+    def name(self) -> str: ...
+
+    def may_ask(self) -> bool:
+        """Tell whether the budget allows another call now."""
+        ...
+
+    def compare(self, pairs: Sequence[tuple[str, str]]) -> Sequence[Sameness]:
+        """Return what it says of each pair, in their order, from one call and within the deadline."""
+        ...
+
+    async def acompare(self, pairs: Sequence[tuple[str, str]]) -> Sequence[Sameness]:
+        """See `compare`."""
+        ...
+
+
 class Clock(Protocol):
     """Tells the time."""
 

@@ -12,6 +12,7 @@ from stampcache.calibration.monitor import Monitor, monitor_of
 from stampcache.calibration.promise import Lack, Promise, Promises, Refusal, promises_from
 from stampcache.calibration.proof import prove
 from stampcache.calibration.thresholds import (
+    LOWEST,
     MINILM,
     Calibration,
     StampCacheWarning,
@@ -20,6 +21,7 @@ from stampcache.calibration.thresholds import (
 )
 
 __all__ = [
+    "LOWEST",
     "MINILM",
     "Calibration",
     "Interval",

@@ -51,6 +51,7 @@ from stampcache.effects.journal import (
     OnJournal,
     VerdictOn,
 )
+from stampcache.effects.pairs import Notice, SamePairs
 from stampcache.effects.retrieving import answered
 from stampcache.effects.shelf import Keep, Kept, OnShelf, Take
 
@@ -79,6 +80,7 @@ __all__ = [
     "MarkDue",
     "Nearest",
     "Note",
+    "Notice",
     "Observe",
     "ObservedOf",
     "OnCorpora",
@@ -92,6 +94,7 @@ __all__ = [
     "Renew",
     "ReportBad",
     "Retrieve",
+    "SamePairs",
     "Sample",
     "StandingOf",
     "Step",

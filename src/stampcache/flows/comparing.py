@@ -10,17 +10,27 @@ from msgspec import Struct
 
 from stampcache.guards import Profile, profile_entry
 
+GUARDS = "guards-2"
+"""Counts up whenever guards begin to see, or no longer see, a difference."""
+
 
 class Comparing(Struct, frozen=True, kw_only=True):
     """What a cache compares questions with.
 
     ``threshold`` is the score at or above which its verifier says that questions are the same; ``None``
-    where it has none. ``reads`` tells that the verifier reads each question once.
+    where it has none. ``reads`` tells that the verifier reads each question once, and ``verifier`` is its
+    name.
     """
 
     profile_stored: Callable[[str, str], Profile] = profile_entry
     threshold: float | None = None
     reads: bool = False
+    verifier: str = ""
+
+    @property
+    def decider(self) -> str:
+        """What decides, with its version: a promise holds for it alone."""
+        return f"{self.verifier or 'cosine'}+{GUARDS}"
 
 
 AS_MEASURED = Comparing()

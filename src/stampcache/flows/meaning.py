@@ -3,9 +3,7 @@
 The question is embedded, and each neighbour goes through the checks from cheap to dear.
 """
 
-from collections.abc import Iterable, Sequence
-
-from msgspec import Struct
+from collections.abc import Sequence
 
 from stampcache import decide, signature
 from stampcache.decide import Objection
@@ -28,6 +26,7 @@ from stampcache.errors import (
     WindowError,
 )
 from stampcache.flows.asking import Ask, Seen
+from stampcache.flows.proving import Bar, Ranked, bar, consulted, noticed
 from stampcache.flows.serving import doubted_now, explained, failed, unavailable, untrusted, used
 from stampcache.guards import Asked
 from stampcache.model import (
@@ -91,57 +90,47 @@ def _betrayed(ask: Ask, stale: Entry | None, embedded: Embedded) -> Flow[Objecti
 
 
 def _choose(ask: Ask, seen: Seen, candidates: Sequence[Candidate]) -> Flow[Outcome]:
-    """Serve the best of those that pass every check, as far as a score tells which that is."""
-    said: dict[str, Objection] = {}
-    verified = ask.comparing.threshold is not None
-    ranked: Iterable[_Ranked]
-    if verified:
-        ranked = yield from _scored(ask, seen, candidates, said)
-    else:
-        asked = Asked(ask.request.question, ask.comparing.profile_stored)
-        ranked = (_Ranked(one, _apparent(ask, asked, one, verified=False)) for one in candidates)
+    """Serve the best of the candidates that pass every check."""
+    known = yield from bar(ask)
+    ranked = yield from _ranked(ask, known, candidates)
+    said = {one.candidate.entry.id: one.finding for one in ranked if one.finding is not None}
     for one in ranked:
+        if one.finding is not None:
+            seen.reject("meaning", one.finding, one.candidate.entry)
+    best = sorted([one for one in ranked if one.finding is None], key=lambda one: -one.rank)
+    for one in best:
         entry = one.candidate.entry
-        finding = one.finding or (yield from _held(ask, entry))
+        finding = known.against(one.candidate.similarity, one.score)
+        if finding is not None and finding.reason is Reason.VERIFIER:
+            finding = yield from consulted(ask, one, finding)
+        finding = finding or (yield from _held(ask, entry))
         if finding is None:
+            yield from noticed(ask, ranked, best, one)
             return (yield from _served(ask, seen, one))
         seen.reject("meaning", finding, entry)
         said[entry.id] = finding
-        if finding.reason is Reason.BELOW_THRESHOLD:
-            break  # the others are farther off
+    yield from noticed(ask, ranked, best, None)
     nearest = said.get(candidates[0].entry.id) if candidates else None
     if nearest is not None and seen.stale is None and seen.finding.reason is Reason.NOT_FOUND:
         seen.finding = nearest
     return seen.outcome(ask)
 
 
-class _Ranked(Struct, frozen=True):
-    """A candidate with what speaks against it, and its score where a verifier gave one."""
-
-    candidate: Candidate
-    finding: Objection | None
-    score: float | None = None
-
-    def __str__(self) -> str:
-        """Say how alike the questions are, as `explain` shows it."""
-        scored = "" if self.score is None else f", score {self.score:.4f}"
-        return f"similarity {self.candidate.similarity:.4f}{scored}"
-
-
-def _scored(
-    ask: Ask, seen: Seen, candidates: Sequence[Candidate], said: dict[str, Objection]
-) -> Flow[list[_Ranked]]:
-    """Return the candidates that nothing cheaper speaks against, by falling score."""
+def _ranked(ask: Ask, known: Bar, candidates: Sequence[Candidate]) -> Flow[list[Ranked]]:
+    """Return the candidates with what speaks against them, up to the first that is too far off."""
     asked = Asked(ask.request.question, ask.comparing.profile_stored)
-    threshold = ask.comparing.threshold
-    assert threshold is not None
+    verified = ask.comparing.threshold is not None
+    # what is drawn for a label is the best candidate whatever its similarity
+    floor = -1.0 if ask.sampled and not verified else known.similarity
     asking: Asking | None = None
     ranked = []
     for candidate in candidates:
         entry = candidate.entry
-        score = 0.0
-        finding = _apparent(ask, asked, candidate, verified=True)
-        if finding is None:
+        finding = decide.triage(candidate, asked, floor, verified=verified)
+        finding = finding or decide.validity(entry, None, ask.now)
+        finding = finding or decide.revision(entry, ask.revision)
+        score = None
+        if finding is None and verified:
             try:
                 if not ask.comparing.reads:
                     score = yield from Verify(ask.request.question, entry.question)
@@ -152,17 +141,13 @@ def _scored(
                     )
             except VerifierError as error:
                 finding = yield from failed(ask, Reason.VERIFIER, error)
-        if finding is None:
-            ranked.append(_Ranked(candidate, decide.agreed(score, threshold), score))
-            continue
-        seen.reject("meaning", finding, entry)
-        said[entry.id] = finding
-        if finding.reason is Reason.BELOW_THRESHOLD:
+        ranked.append(Ranked(candidate, finding, score))
+        if finding is not None and finding.reason is Reason.BELOW_THRESHOLD:
             break  # the others are farther off
-    return sorted(ranked, key=lambda one: (one.finding is not None, -(one.score or 0.0)))
+    return ranked
 
 
-def _served(ask: Ask, seen: Seen, one: _Ranked) -> Flow[Hit]:
+def _served(ask: Ask, seen: Seen, one: Ranked) -> Flow[Hit]:
     entry = one.candidate.entry
     if ask.record:
         yield from used(ask, entry)
@@ -175,16 +160,6 @@ def _served(ask: Ask, seen: Seen, one: _Ranked) -> Flow[Hit]:
         trace=tuple(seen.checks),
     )
     return hit if ask.record else (yield from explained(ask, hit))
-
-
-def _apparent(ask: Ask, asked: Asked, candidate: Candidate, *, verified: bool) -> Objection | None:
-    """Say what speaks against a candidate as far as no model and no retriever need be asked."""
-    calibration = ask.rules.calibration
-    assert calibration is not None
-    threshold = calibration.threshold_for(ask.scope.namespace)
-    finding = decide.triage(candidate, asked, threshold, verified=verified)
-    finding = finding or decide.validity(candidate.entry, None, ask.now)
-    return finding or decide.revision(candidate.entry, ask.revision)
 
 
 def _held(ask: Ask, entry: Entry) -> Flow[Objection | None]:
