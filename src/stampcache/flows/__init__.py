@@ -4,7 +4,7 @@ Nothing here performs IO, reads a clock or draws a random number.
 """
 
 from stampcache.flows.asking import Ask
-from stampcache.flows.change import clear, invalidate, purge, remove, report_bad
+from stampcache.flows.change import clear, forget, invalidate, purge, remove, report_bad
 from stampcache.flows.freshness import examined
 from stampcache.flows.lookup import exact, lookup
 from stampcache.flows.update import Fill, update
@@ -15,6 +15,7 @@ __all__ = [
     "clear",
     "exact",
     "examined",
+    "forget",
     "invalidate",
     "lookup",
     "purge",

@@ -8,7 +8,7 @@ from typing import ParamSpec, Protocol, TypeVar
 from stampcache.corpora import Corpora, Reach, Standing
 from stampcache.journal import Journal
 from stampcache.model import Candidate, Entry, Selector, Vector
-from stampcache.ports import Receipt, Store
+from stampcache.ports import Forgotten, Receipt, Store
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -87,6 +87,10 @@ class InlineStore:
     async def clear(self, scope: str) -> int:
         """See `Store.clear`."""
         return await asyncio.to_thread(self._store.clear, scope)
+
+    async def forget(self, tenant: str) -> Forgotten:
+        """See `Store.forget`."""
+        return await asyncio.to_thread(self._store.forget, tenant)
 
     async def purge(self, now: float) -> int:
         """See `Store.purge`."""
@@ -198,6 +202,10 @@ class ThreadedStore:
     async def clear(self, scope: str) -> int:
         """See `Store.clear`."""
         return await asyncio.to_thread(self._store.clear, scope)
+
+    async def forget(self, tenant: str) -> Forgotten:
+        """See `Store.forget`."""
+        return await asyncio.to_thread(self._store.forget, tenant)
 
     async def purge(self, now: float) -> int:
         """See `Store.purge`."""
