@@ -18,7 +18,7 @@ from stampcache.stores.sqlite_survey import survey
 from stampcache.testing.contract import NOW, make_entry, unit
 from stampcache.testing.samples_corpora import A, B, C, citing, reach, write
 
-LATEST = "5"
+LATEST = "6"
 
 SCHEMA_1 = """
     CREATE TABLE stampcache_facts (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
@@ -335,7 +335,7 @@ def test_a_newer_file_is_refused_by_whoever_knows_only_schema_2(
 ) -> None:
     SqliteStore(path_2).close()
     monkeypatch.setattr(sqlite_schema, "_STEPS", sqlite_schema._STEPS[:2])
-    with pytest.raises(ConfigError, match=r"newer stampcache \(schema 5"):
+    with pytest.raises(ConfigError, match=rf"newer stampcache \(schema {LATEST}"):
         SqliteStore(path_2)
 
 

@@ -21,6 +21,7 @@ from stampcache.effects import (
     Fenced,
     Fetch,
     Flow,
+    Forget,
     Invalidate,
     MarkDue,
     Nearest,
@@ -172,6 +173,8 @@ def _perform(effect: Effect[Any], ports: Ports) -> object:
             return store.invalidate(effect.selector)
         case Clear():
             return store.clear(effect.scope)
+        case Forget():
+            return store.forget(effect.tenant)
         case ReportBad():
             return store.report_bad(effect.entry_id)
         case _:
@@ -245,6 +248,8 @@ async def _aperform(effect: Effect[Any], ports: AsyncPorts) -> object:
             return await store.invalidate(effect.selector)
         case Clear():
             return await store.clear(effect.scope)
+        case Forget():
+            return await store.forget(effect.tenant)
         case ReportBad():
             return await store.report_bad(effect.entry_id)
         case _:

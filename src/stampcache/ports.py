@@ -54,6 +54,16 @@ class StoreStats(Struct, frozen=True, kw_only=True):
     invalidated: int = 0
 
 
+class Forgotten(Struct, frozen=True):
+    """How much a ``forget`` removed: entries, and bytes as the store kept them.
+
+    ``bytes`` are those of entries, vectors, reaches and verdicts, without the digests beside them.
+    """
+
+    entries: int = 0
+    bytes: int = 0
+
+
 class Store(Protocol):
     """Entries of all partitions. Every verb that reads entries to serve them takes the partition.
 
@@ -143,6 +153,18 @@ class Store(Protocol):
         """Purge all entries of this scope digest, log it for fences, and return how many went."""
         ...
 
+    def forget(self, tenant: str) -> Forgotten:
+        """Remove everything that is kept of a tenant, by its digest (`Identity.tenant`); say how much.
+
+        Entries of all its partitions with all that stands beside them: vectors, dependencies, reaches,
+        verdicts, servings, uses, pairs that were reported bad, and what the change log says of them.
+        When it returns, none of its bytes is left in what the store persists; replicas let go of them
+        before they next serve. A `put` whose fence is older than this is refused, the tenant's always
+        and others' where the store cannot tell them apart. Documents and their chunks are nobody's,
+        and stay (ADR 0027).
+        """
+        ...
+
     def purge(self, now: float) -> int:
         """Delete all entries that are invalidated or have expired at ``now``; return how many went."""
         ...
@@ -220,6 +242,8 @@ class AsyncStore(Protocol):
     async def invalidate(self, selector: Selector) -> int: ...
 
     async def clear(self, scope: str) -> int: ...
+
+    async def forget(self, tenant: str) -> Forgotten: ...
 
     async def purge(self, now: float) -> int: ...
 

@@ -11,18 +11,23 @@ from msgspec import Struct
 
 
 class Record(Struct, frozen=True, kw_only=True, gc=False):
-    """One record of a shelf; ``tenant`` is the digest of the tenant whose words it holds, or empty."""
+    """One record of a shelf; ``tenant`` is the digest of the tenant whose words it holds, or empty.
+
+    One that names the id of an ``entry`` is kept only if that entry is there: so nobody writes words of a
+    tenant that was forgotten meanwhile. What is handed out names none.
+    """
 
     key: str
     body: bytes
     tenant: str = ""
+    entry: str = ""
 
 
 class Shelf(Protocol):
     """Records by shelf and key, in the order in which they were kept. Verbs raise `StoreError` only."""
 
     def keep(self, shelf: str, records: Sequence[Record], *, most: int) -> None:
-        """Keep the records as the newest, each in the place of one of its key; ``most`` of them stay."""
+        """Keep records as the newest, each in the place of one of its key; the newest ``most`` stay."""
         ...
 
     def kept(self, shelf: str, count: int) -> Sequence[Record]:

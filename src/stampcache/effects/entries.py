@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from stampcache.corpora import Reach
 from stampcache.effects.base import Effect
 from stampcache.model import Candidate, Entry, Evidence, Selector, Vector
-from stampcache.ports import Asking, Embedded, Receipt
+from stampcache.ports import Asking, Embedded, Forgotten, Receipt
 
 
 class Fetch(Effect[Entry | None], frozen=True):
@@ -119,6 +119,12 @@ class Clear(Effect[int], frozen=True):
     """Delete all entries of a scope."""
 
     scope: str
+
+
+class Forget(Effect[Forgotten], frozen=True):
+    """Remove everything that is kept of a tenant, by its digest."""
+
+    tenant: str
 
 
 class ReportBad(Effect[bool], frozen=True):

@@ -4,7 +4,7 @@ Nothing here performs IO, reads a clock or draws a random number.
 """
 
 from stampcache.flows.asking import Ask
-from stampcache.flows.change import clear, invalidate, purge, remove, report_bad
+from stampcache.flows.change import clear, forget, invalidate, purge, remove, report_bad
 from stampcache.flows.comparing import Comparing
 from stampcache.flows.freshness import examined
 from stampcache.flows.lookup import exact, lookup
@@ -17,6 +17,7 @@ __all__ = [
     "clear",
     "exact",
     "examined",
+    "forget",
     "invalidate",
     "lookup",
     "purge",

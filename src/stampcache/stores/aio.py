@@ -8,7 +8,7 @@ from typing import ParamSpec, Protocol, TypeVar
 from stampcache.corpora import Corpora, Reach, Standing
 from stampcache.journal import Journal
 from stampcache.model import Candidate, Entry, Selector, Vector
-from stampcache.ports import Receipt, Store
+from stampcache.ports import Forgotten, Receipt, Store
 from stampcache.shelf import Shelf
 
 P = ParamSpec("P")
@@ -92,6 +92,10 @@ class InlineStore:
     async def clear(self, scope: str) -> int:
         """See `Store.clear`."""
         return await asyncio.to_thread(self._store.clear, scope)
+
+    async def forget(self, tenant: str) -> Forgotten:
+        """See `Store.forget`."""
+        return await asyncio.to_thread(self._store.forget, tenant)
 
     async def purge(self, now: float) -> int:
         """See `Store.purge`."""
@@ -207,6 +211,10 @@ class ThreadedStore:
     async def clear(self, scope: str) -> int:
         """See `Store.clear`."""
         return await asyncio.to_thread(self._store.clear, scope)
+
+    async def forget(self, tenant: str) -> Forgotten:
+        """See `Store.forget`."""
+        return await asyncio.to_thread(self._store.forget, tenant)
 
     async def purge(self, now: float) -> int:
         """See `Store.purge`."""

@@ -179,6 +179,26 @@ _SHELVES = """
         UNIQUE (shelf, key)
     );
     CREATE INDEX stampcache_shelves_order ON stampcache_shelves (shelf, id);
+    CREATE INDEX stampcache_shelves_tenant ON stampcache_shelves (tenant);
+"""
+# What was made before encryption is in plain, and says so from now on.
+_TENANTS = """
+    CREATE INDEX stampcache_entries_tenant ON stampcache_entries (tenant);
+    ALTER TABLE stampcache_servings ADD COLUMN tenant TEXT NOT NULL DEFAULT '';
+    UPDATE stampcache_servings SET tenant = coalesce((SELECT entries.tenant
+        FROM stampcache_entries AS entries
+        WHERE entries.partition = stampcache_servings.partition LIMIT 1), '');
+    ALTER TABLE stampcache_bad ADD COLUMN tenant TEXT NOT NULL DEFAULT '';
+    UPDATE stampcache_bad SET tenant = coalesce((SELECT entries.tenant
+        FROM stampcache_entries AS entries
+        WHERE entries.partition = stampcache_bad.partition LIMIT 1), '');
+    ALTER TABLE stampcache_verdicts ADD COLUMN tenant TEXT NOT NULL DEFAULT '';
+    UPDATE stampcache_verdicts SET tenant = coalesce((SELECT entries.tenant
+        FROM stampcache_entries AS entries
+        WHERE entries.entry_id = stampcache_verdicts.entry_id), '');
+    INSERT INTO stampcache_counts VALUES ('forgets', 0), ('rewrite_due', 0);
+    INSERT OR IGNORE INTO stampcache_facts SELECT 'encryption', 'none'
+        FROM stampcache_facts WHERE name = 'schema';
 """
 
 
@@ -241,6 +261,7 @@ _STEPS = (
     _Step(_CORPORA),
     _Step(_JOURNAL),
     _Step(_SHELVES),
+    _Step(_TENANTS),
 )
 
 

@@ -3,6 +3,7 @@
 import threading
 
 import pytest
+from msgspec.structs import replace
 
 from stampcache.ports import Store
 from stampcache.shelf import Record
@@ -89,3 +90,24 @@ class ShelfContract:
         assert (store.sequence(), store.stats().entries) == (before, 1)
         store.clear(entry.identity.scope)
         assert [one.key for one in store.shelf.kept("x", 9)] == ["k"]
+
+    def test_a_record_that_names_an_entry_is_kept_only_if_that_is_there(self, store: Store) -> None:
+        entry = make_entry("k")
+        named = [replace(record(key, tenant="t"), entry=entry.id) for key in "ab"]
+        store.shelf.keep("x", named[:1], most=9)
+        assert list(store.shelf.kept("x", 9)) == []
+        store.put(entry, None, store.sequence())
+        store.shelf.keep("x", named, most=9)
+        assert list(store.shelf.kept("x", 9)) == [record("b", tenant="t"), record("a", tenant="t")]
+
+    def test_a_forgotten_tenant_has_no_records(self, store: Store) -> None:
+        store.shelf.keep("x", [record("a", b"123", "t"), record("b", b"4", "u")], most=9)
+        store.shelf.keep("y", [record("a", b"5", "t"), record("c", b"6")], most=9)
+        assert store.forget("t").bytes >= 4
+        assert [one.key for one in store.shelf.kept("x", 9)] == ["b"]
+        assert [one.key for one in store.shelf.kept("y", 9)] == ["c"]
+        entry = make_entry("k", tenant="t")
+        store.put(entry, None, store.sequence())
+        store.forget("t")
+        store.shelf.keep("x", [replace(record("late", tenant="t"), entry=entry.id)], most=9)
+        assert [one.key for one in store.shelf.kept("x", 9)] == ["b"]

@@ -8,7 +8,7 @@ import numpy as np
 from stampcache.corpora import Reach
 from stampcache.errors import JudgeError, StoreError, VerifierError
 from stampcache.model import Candidate, Entry, Selector, Vector
-from stampcache.ports import AsyncStore, Receipt
+from stampcache.ports import AsyncStore, Forgotten, Receipt
 from stampcache.stores.aio import InlineStore
 from stampcache.stores.memory import MemoryStore
 from stampcache.stores.memory_corpora import MemoryCorpora
@@ -235,6 +235,11 @@ class FailingStore(MemoryStore):
         """See `Store.clear`."""
         self._check()
         return super().clear(scope)
+
+    def forget(self, tenant: str) -> Forgotten:
+        """See `Store.forget`."""
+        self._check()
+        return super().forget(tenant)
 
     def purge(self, now: float) -> int:
         """See `Store.purge`."""
