@@ -47,6 +47,9 @@ def ask(
     history: tuple[str, ...] = (),
     allow_stale: bool = False,
     now: float = NOW,
+    sampled: bool = False,
+    entries: int = 0,
+    embedder: str = "",
 ) -> Ask:
     return Ask(
         request=Request(question="What is a map?", evidence=evidence, history=history),
@@ -58,6 +61,9 @@ def ask(
         can_retrieve=can_retrieve,
         comparing=Comparing(threshold=threshold, reads=reads),
         record=record,
+        sampled=sampled,
+        entries=entries,
+        embedder=embedder,
     )
 
 

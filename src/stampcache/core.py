@@ -14,11 +14,12 @@ from weakref import WeakKeyDictionary
 from msgspec import Struct
 from msgspec.structs import replace
 
-from stampcache import decide, flows
+from stampcache import decide, flows, pairs
+from stampcache.calibration import Promise, Refusal
 from stampcache.corpora import Change, Reading
-from stampcache.drivers import AsyncPorts, Ports
+from stampcache.drivers import AsyncPorts, Ports, run
 from stampcache.due import Due, DueEntry
-from stampcache.effects import Fence, Fenced, Fetch, Flow, Note, Observe, Step, VerdictOn
+from stampcache.effects import Fence, Fenced, Fetch, Flow, Keep, Note, Observe, Step, VerdictOn
 from stampcache.embedding import QuestionEmbedder, Told
 from stampcache.errors import CodecError, StoreError
 from stampcache.explain import Explanation
@@ -27,8 +28,9 @@ from stampcache.intake import Intake, Terms, as_answer, flight_key, refused, sco
 from stampcache.journal import Observation
 from stampcache.judging import as_judge
 from stampcache.model import Answer, Evidence, Selector
+from stampcache.noticed import Noticed
 from stampcache.outcome import Hit, Miss, Outcome, Stale, Stored, Update, is_late, own
-from stampcache.ports import Judge, ReadingVerifier, Store, Verifier
+from stampcache.ports import EquivalenceJudge, Judge, ReadingVerifier, Store, Verifier
 from stampcache.request import Request
 from stampcache.sharing import Driven, Landed, Shared, together
 from stampcache.singleflight import Flights
@@ -57,12 +59,15 @@ class Parts(Struct, frozen=True, kw_only=True):
     verifier: Verifier | ReadingVerifier | None
     flight_timeout_s: float
     judge: object = None
+    equivalence: EquivalenceJudge | None = None
 
 
 class Work(Struct, frozen=True, kw_only=True):
     """What was done for entries that may have changed: how many were judged, and made anew.
 
     ``failed`` counts verdicts that said nothing and refreshes that raised; ``left`` entries wait.
+    ``same`` and ``not_same`` are pairs of questions that were labelled (ADR 0024), ``unlabelled`` those
+    of which the judge said nothing, and ``withdrawn`` the promises that no longer count by the labels.
     """
 
     fresh: int = 0
@@ -70,6 +75,10 @@ class Work(Struct, frozen=True, kw_only=True):
     failed: int = 0
     refreshed: int = 0
     left: int = 0
+    same: int = 0
+    not_same: int = 0
+    unlabelled: int = 0
+    withdrawn: int = 0
 
 
 class Core:
@@ -95,6 +104,7 @@ class Core:
         """What told apart the indexes that were ever watched in this process, by corpus."""
         self._counters_saved_at = self.intake.now()
         self.due = Due()
+        self.noticed = Noticed()
         self.judge = self._judge(parts)
         self.intake.has_judge = self.judge is not None
         embedding = parts.embedding
@@ -109,6 +119,8 @@ class Core:
             verifier=parts.verifier,
             judge=self.judge,
             due=self.due,
+            noticed=self.noticed,
+            equivalence=parts.equivalence,
         )
         self.async_ports = AsyncPorts(
             store=parts.store.aio(),
@@ -118,7 +130,12 @@ class Core:
             verifier=parts.verifier,
             judge=self.judge,
             due=self.due,
+            noticed=self.noticed,
+            equivalence=parts.equivalence,
         )
+
+        if parts.terms.rules.proof is not None:
+            self._look_at_store()
 
     def _judge(self, parts: Parts) -> Judge | None:
         fresh = parts.terms.rules.freshness
@@ -266,7 +283,52 @@ class Core:
                 done = yield from self._worked(due, refresh, counts)
             finally:
                 self.due.end(due, done=done)
+        yield from self._labelled(limit, counts)
         return Work(**counts, left=len(self.due))
+
+    def _labelled(self, limit: int, counts: "Counter[str]") -> Flow[None]:
+        """Have pairs labelled until none waits, the budget is spent, or the judge fails."""
+        judge = self.parts.equivalence
+        left = limit
+        try:
+            yield from self._keep_noticed()
+            while judge is not None and left > 0 and judge.may_ask():
+                done = yield from flows.compared(judge.name, self.intake.now(), left)
+                counts["same"] += done.same
+                counts["not_same"] += done.not_same
+                counts["unlabelled"] += done.failed
+                counts["withdrawn"] += done.withdrawn
+                left -= flows.BATCH
+                if done.failed or not done.same + done.not_same:
+                    return
+        except StoreError as error:
+            yield from Note("labels", error)
+
+    def _keep_noticed(self) -> Flow[None]:
+        """Keep what lookups have noticed in the store, where a judge or a person finds it."""
+        waiting = pairs.waiting(self.noticed.take())
+        if waiting:
+            yield from Keep(pairs.WAITING, waiting, pairs.WAITING_KEPT)
+
+    def report(self, entry_id: str, *, same: bool) -> Flow[bool]:
+        """Take what a user says of an entry that was served by meaning; a bad one is deleted.
+
+        Returns whether the entry was there, or for a good one whether it is known to what it was served.
+        """
+        served = self.noticed.served(entry_id)
+        try:  # before it is deleted: of an entry that is gone nothing is kept
+            yield from flows.reported(served, same=same, now=self.intake.now())
+        except StoreError as error:
+            yield from Note("labels", error)
+        return bool(served) if same else (yield from flows.report_bad(entry_id))
+
+    def promise(self) -> Flow[Promise | Refusal | None]:
+        """Return what is promised in the scope in force of hits by meaning, or why nothing is."""
+        ask = self.intake.ask(Request(question=""), can_retrieve=False, record=False)
+        proof = self.intake.terms.rules.proof
+        if isinstance(ask, Miss) or proof is None or proof.max_wrong is None:
+            return None
+        return (yield from flows.promised(ask, proof.max_wrong))
 
     def _worked(self, due: DueEntry, refresh: Refresh | None, counts: "Counter[str]") -> Flow[bool]:
         """Look after one entry; tell whether that is done."""
@@ -330,6 +392,16 @@ class Core:
         except StoreError as error:
             self.counters.give_back(unsaved)
             self.counters.note("save_counters", error)
+        if self.intake.terms.rules.proof is not None:
+            self._look_at_store()
+
+    def _look_at_store(self) -> None:
+        """Keep what was noticed, and see how large the store has become; a failure is counted."""
+        try:
+            run(self._keep_noticed(), self.ports)
+            self.intake.entries = self.store.stats().entries
+        except StoreError as error:
+            self.counters.note("labels", error)
 
     def close(self) -> None:
         """Write what is pending and let go of the store."""

@@ -52,7 +52,7 @@ from stampcache.errors import (
     VerifierError,
 )
 from stampcache.model import Evidence
-from stampcache.pairs import Pair
+from stampcache.noticed import Noticed
 from stampcache.ports import (
     AsyncStore,
     Embedded,
@@ -79,7 +79,7 @@ class Ports(Struct, frozen=True, kw_only=True):
     retrieve: Callable[[str], Sequence[Evidence]] | None = None
     judge: Judge | None = None
     due: Due | None = None
-    notice: Callable[[Pair], None] | None = None
+    noticed: Noticed | None = None
     equivalence: EquivalenceJudge | None = None
 
 
@@ -94,7 +94,7 @@ class AsyncPorts(Struct, frozen=True, kw_only=True):
     retrieve: Callable[[str], Awaitable[Sequence[Evidence]]] | None = None
     judge: Judge | None = None
     due: Due | None = None
-    notice: Callable[[Pair], None] | None = None
+    noticed: Noticed | None = None
     equivalence: EquivalenceJudge | None = None
 
 
@@ -199,7 +199,8 @@ def _perform_beside(effect: Effect[Any], ports: Ports) -> object:
         case AskJudge():
             return _given(ports.judge, "judge").judge(effect.facts)
         case Notice():
-            return _given(ports.notice, "list")(effect.pair)
+            _given(ports.noticed, "list").add(effect.pair, doubtful=effect.doubtful)
+            return None
         case SamePairs():
             return _given(ports.equivalence, "judge").compare(effect.pairs)
         case Note():
@@ -275,7 +276,8 @@ async def _aperform_beside(effect: Effect[Any], ports: AsyncPorts) -> object:
         case AskJudge():
             return await _given(ports.judge, "judge").ajudge(effect.facts)
         case Notice():
-            return _given(ports.notice, "list")(effect.pair)
+            _given(ports.noticed, "list").add(effect.pair, doubtful=effect.doubtful)
+            return None
         case SamePairs():
             return await _given(ports.equivalence, "judge").acompare(effect.pairs)
         case Note():

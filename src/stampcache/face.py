@@ -4,7 +4,17 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Self
 
-from stampcache.assembly import CAPACITY, LIFETIME_S, Models, Revisions, assemble, check, is_stale
+from stampcache.assembly import (
+    CAPACITY,
+    LIFETIME_S,
+    Consult,
+    Models,
+    Revisions,
+    assemble,
+    check,
+    is_stale,
+    proof_of,
+)
 from stampcache.calibration import Calibration
 from stampcache.core import Core, SystemClock
 from stampcache.decide import MAX_ANSWER_BYTES, Rules
@@ -29,6 +39,9 @@ class Face:
         calibration: Calibration | Mapping[str, object] | float | None = None,
         verifier: Verifier | ReadingVerifier | None = None,
         judge: object = None,
+        max_wrong: float | None = None,
+        sample: float | None = None,
+        consult: Consult = "later",
         freshness: Freshness | None = None,
         tokenizer: object = None,
         tenants: Tenants = "optional",
@@ -53,6 +66,7 @@ class Face:
             max_answer_bytes=max_answer_bytes,
             strict=strict,
             freshness=Freshness() if freshness is None and judge is not None else freshness,
+            proof=proof_of(max_wrong, sample, consult, has_judge=judge is not None),
         )
         known, made = stamps or Stamps(), as_manifest(manifest)
         check(tenants, rules, flight_timeout_s)

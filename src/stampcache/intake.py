@@ -66,6 +66,8 @@ class Intake:
         self._realms = Realms(terms.master_secret)
         self._varieties = Varieties()
         self.has_judge = False
+        self.entries = 0
+        """About how many entries the store has."""
         self._seen_tenant = False
         stored = lru_cache(maxsize=_PROFILES_KEPT)(terms.comparing.profile_stored)
         self._comparing = replace(terms.comparing, profile_stored=stored)
@@ -149,6 +151,8 @@ class Intake:
             revision=self.revisions.latest(request.runs),
             record=record,
             allow_stale=allow_stale,
+            sampled=self._sampled(),
+            entries=self.entries,
             has_judge=self.has_judge,
             drawn=1.0 if self.terms.rules.freshness is None else 1.0 - random.random(),  # noqa: S311 - no secret
         )
@@ -170,6 +174,11 @@ class Intake:
             slot=slot,
             record=record and not controls.no_store,  # not even which question was asked
         )
+
+    def _sampled(self) -> bool:
+        """Draw whether the pair of this lookup is kept for a label."""
+        proof = self.terms.rules.proof
+        return proof is not None and random.random() < proof.sample  # noqa: S311 - no secret
 
     def fill(
         self,

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from pathlib import Path
 
-from stampcache.assembly import CAPACITY, LIFETIME_S, Revisions
+from stampcache.assembly import CAPACITY, LIFETIME_S, Consult, Revisions
 from stampcache.cache import Cache
 from stampcache.calibration import Calibration
 from stampcache.decide import MAX_ANSWER_BYTES
@@ -22,6 +22,9 @@ def open_cache(
     calibration: Calibration | Mapping[str, object] | float | None = None,
     verifier: Verifier | ReadingVerifier | None = None,
     judge: object = None,
+    max_wrong: float | None = None,
+    sample: float | None = None,
+    consult: Consult = "later",
     freshness: Freshness | None = None,
     tokenizer: object = None,
     tenants: Tenants = "optional",
@@ -51,6 +54,12 @@ def open_cache(
         judge: a LangChain chat model, a LlamaIndex LLM, or a function of a prompt, that is asked whether
             an old answer is still fresh, off the path of requests (`Cache.work`). It is never asked
             about what `recheck` or a watch has proved.
+        max_wrong: the share of hits by meaning that may be wrong, as 0.01 for one in a hundred: there are
+            such hits only where a promise was proved that covers it (`stampcache tune`, ADR 0024).
+        sample: the share of lookups by meaning whose pair of questions is kept for a judge or a person to
+            label; default: 0.05 with ``judge`` or ``max_wrong``, else nothing is kept.
+        consult: ``"now"`` asks the judge at once whether two questions are the same where the verifier is
+            in doubt, which takes the judge's time; ``"later"`` keeps the pair for `Cache.work`.
         freshness: when answers are doubted, and what happens then (`stampcache.Freshness`); without a
             judge, a doubted answer is stale after its grace. Default: off, or with a judge its defaults.
         tokenizer: a Hugging Face tokenizer by whose token ids questions are keyed; default: their
@@ -83,6 +92,9 @@ def open_cache(
         calibration=calibration,
         verifier=verifier,
         judge=judge,
+        max_wrong=max_wrong,
+        sample=sample,
+        consult=consult,
         freshness=freshness,
         tokenizer=tokenizer,
         tenants=tenants,

@@ -10,14 +10,14 @@ from typing import TypeVar
 
 import msgspec
 from msgspec import Struct
+from msgspec.structs import astuple
 
 from stampcache import canonical
-from stampcache.calibration import Labelled, Monitor, Promises, Subject
+from stampcache.calibration import Labelled, Monitor, Promise, Promises, Subject
 from stampcache.shelf import Record
 
 WAITING, LABELS, PROMISES, MONITORS = "pairs", "labels", "promises", "monitors"
-WAITING_KEPT, LABELS_KEPT = 10_000, 50_000
-_ONE = "all"
+WAITING_KEPT, LABELS_KEPT, PROMISES_KEPT = 10_000, 50_000, 256
 Kind = TypeVar("Kind")
 
 
@@ -26,6 +26,7 @@ class Pair(Struct, frozen=True, kw_only=True, gc=False):
 
     ``score`` is the decider's, ``None`` where a guard vetoes every candidate. ``sampled`` pairs were
     drawn at random; the others were noted because the decider was in doubt, or a user reported them.
+    ``attempts`` to have it labelled have failed.
     """
 
     asked: str
@@ -38,6 +39,7 @@ class Pair(Struct, frozen=True, kw_only=True, gc=False):
     at: float
     sampled: bool
     served: bool
+    attempts: int = 0
 
     @property
     def key(self) -> str:
@@ -63,7 +65,8 @@ class Pair(Struct, frozen=True, kw_only=True, gc=False):
 def waiting(pairs: Iterable[Pair]) -> Sequence[Record]:
     """Return pairs as records of the shelf `WAITING`."""
     return [
-        Record(key=one.key, body=msgspec.msgpack.encode(one), tenant=one.tenant) for one in pairs
+        Record(key=one.key, body=msgspec.msgpack.encode(one), tenant=one.tenant, entry=one.entry_id)
+        for one in pairs
     ]
 
 
@@ -76,7 +79,8 @@ def label_record(pair: Pair, label: Labelled) -> Record:
     """Return a label as a record of the shelf `LABELS`; a pair has one of each labeller."""
     parts = [canonical.encode(part) for part in (pair.key, label.labeller)]
     key = canonical.digest(parts, person=b"label")
-    return Record(key=key, body=msgspec.msgpack.encode(label), tenant=pair.tenant)
+    body = msgspec.msgpack.encode(label)
+    return Record(key=key, body=body, tenant=pair.tenant, entry=pair.entry_id)
 
 
 def labels_of(records: Iterable[Record]) -> Sequence[Labelled]:
@@ -84,20 +88,43 @@ def labels_of(records: Iterable[Record]) -> Sequence[Labelled]:
     return [one for record in records if (one := _decoded(record.body, Labelled)) is not None]
 
 
-def promises_record(promises: Promises) -> Record:
-    """Return all promises as the one record of the shelf `PROMISES`: no question is in them."""
-    return Record(key=_ONE, body=msgspec.msgpack.encode(promises))
+def promise_record(promise: Promise) -> Record:
+    """Return a promise as a record of the shelf `PROMISES`: no question is in it."""
+    about = (*astuple(promise.subject), promise.max_wrong)
+    key = canonical.digest([canonical.encode(str(part)) for part in about], person=b"promise")
+    return Record(key=key, body=msgspec.msgpack.encode(promise))
 
 
-def promises_of(records: Sequence[Record]) -> Promises:
-    """Return the promises in the record of the shelf; none where it has none that can be read."""
-    known = _decoded(records[0].body, Promises) if records else None
-    return known or Promises()
+def withdrawal_record(digest: str, why: str) -> Record:
+    """Return, as a record of the same shelf, that what rests on some labels no longer counts.
+
+    It stands beside the promise and not in its place, so that no two writers undo each other's word.
+    """
+    return Record(key=f"withdrawn:{digest}", body=msgspec.msgpack.encode(_Withdrawn(digest, why)))
+
+
+def promises_of(records: Iterable[Record]) -> Promises:
+    """Return the promises in the records of the shelf, and which of them were withdrawn."""
+    kept, withdrawn = [], {}
+    for record in records:
+        if record.key.startswith("withdrawn:"):
+            gone = _decoded(record.body, _Withdrawn)
+            withdrawn.update({} if gone is None else {gone.digest: gone.why})
+        elif (promise := _decoded(record.body, Promise)) is not None:
+            kept.append(promise)
+    return Promises(tuple(kept), withdrawn)
+
+
+class _Withdrawn(Struct, frozen=True):
+    digest: str
+    why: str
 
 
 def monitor_record(monitor: Monitor) -> Record:
     """Return what was seen of a promise as a record of the shelf `MONITORS`."""
-    return Record(key=monitor.digest, body=msgspec.msgpack.encode(monitor))
+    return Record(
+        key=f"{monitor.digest}:{monitor.max_wrong!r}", body=msgspec.msgpack.encode(monitor)
+    )
 
 
 def monitors_of(records: Iterable[Record]) -> Sequence[Monitor]:

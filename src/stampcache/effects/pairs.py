@@ -11,6 +11,7 @@ class Notice(Effect[None], frozen=True):
     """Remember a pair: for a judge or a person, and for who reports on the entry."""
 
     pair: Pair
+    doubtful: bool
 
 
 class SamePairs(Effect[Sequence[Sameness]], frozen=True):

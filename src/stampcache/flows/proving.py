@@ -5,14 +5,14 @@ from collections.abc import Sequence
 from msgspec import Struct
 
 from stampcache import decide
-from stampcache.calibration import LOWEST, Refusal, Subject
+from stampcache.calibration import LOWEST, Promise, Refusal, Subject
 from stampcache.decide import Objection
 from stampcache.effects import Flow, Kept, Notice, SamePairs
 from stampcache.errors import StoreError
 from stampcache.flows.asking import Ask
 from stampcache.flows.serving import failed
 from stampcache.model import Candidate, Reason
-from stampcache.pairs import PROMISES, Pair, promises_of
+from stampcache.pairs import PROMISES, PROMISES_KEPT, Pair, promises_of
 
 
 class Bar(Struct, frozen=True):
@@ -58,7 +58,7 @@ def bar(ask: Ask) -> Flow[Bar]:
     if proof is None or proof.max_wrong is None:
         return Bar(own, ask.comparing.threshold)
     try:
-        promises = promises_of((yield from Kept(PROMISES, 1)))
+        promises = promises_of((yield from Kept(PROMISES, PROMISES_KEPT)))
     except StoreError as error:
         return Bar(
             own, ask.comparing.threshold, (yield from failed(ask, Reason.STORE_ERROR, error))
@@ -69,6 +69,12 @@ def bar(ask: Ask) -> Flow[Bar]:
     if ask.comparing.threshold is None:
         return Bar(found.threshold, None)
     return Bar(own, found.threshold)
+
+
+def promised(ask: Ask, max_wrong: float) -> Flow[Promise | Refusal]:
+    """Return what covers this lookup, or what is missing; failure is an error."""
+    promises = promises_of((yield from Kept(PROMISES, PROMISES_KEPT)))
+    return promises.covering(subject(ask), max_wrong=max_wrong, entries=ask.entries)
 
 
 def subject(ask: Ask) -> Subject:
@@ -106,17 +112,16 @@ def noticed(
     if not (ask.sampled or served or doubtful):
         return
     entry = first.candidate.entry
-    yield from Notice(
-        Pair(
-            asked=ask.request.question,
-            stored=entry.question,
-            score=None if first.finding is not None else first.rank,
-            similarity=first.candidate.similarity,
-            subject=subject(ask),
-            entry_id=entry.id,
-            tenant=ask.identity.tenant,
-            at=ask.now,
-            sampled=ask.sampled,
-            served=served is not None,
-        )
+    pair = Pair(
+        asked=ask.request.question,
+        stored=entry.question,
+        score=None if first.finding is not None else first.rank,
+        similarity=first.candidate.similarity,
+        subject=subject(ask),
+        entry_id=entry.id,
+        tenant=ask.identity.tenant,
+        at=ask.now,
+        sampled=ask.sampled,
+        served=served is not None,
     )
+    yield from Notice(pair, doubtful)
