@@ -3,7 +3,7 @@
 Learn then Test (Angelopoulos et al. 2021, arXiv 2110.01052) by fixed-sequence testing with several
 starts: from each start one pair more is served at a time, until the exact binomial test can no longer
 exclude that more than ``max_wrong`` of what is served is wrong. Who stops at the first failure errs
-only where the first false threshold passes, so that all tests from one start are at its part of ``delta``.
+only where the first false threshold passes, so all tests from one start are at its part of ``delta``.
 """
 
 from collections.abc import Sequence
