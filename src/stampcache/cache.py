@@ -21,6 +21,7 @@ from stampcache.explain import Explanation
 from stampcache.face import Face
 from stampcache.model import Answer, Evidence, Scope, Stamps
 from stampcache.outcome import Miss, Outcome, Update
+from stampcache.ports import Forgotten
 from stampcache.request import Request
 from stampcache.sharing import Driven
 from stampcache.telemetry import Stats
@@ -201,6 +202,18 @@ class Cache(Face):
         """Delete the entries of the scope in force, and nothing else; return how many went."""
         return self._drive(self.core.clear())
 
+    def forget(self, tenant: str) -> Forgotten:
+        """Remove every byte of a tenant, in all its scopes; return how much that was.
+
+        What is being made for it meanwhile is not stored. It takes as long as writing the whole store
+        anew, and every process then reads it anew. A tenant of another ``secret=`` is not found.
+
+        Raises:
+            StoreError: it is not done; what was removed is not served any more, but may still be
+                there. Do it again.
+        """
+        return self._drive(self.core.forget(tenant))
+
     def stats(self, *, everything: bool = False) -> Stats:
         """Return the figures of this process for the scope in force, or for all scopes together."""
         return self.core.stats(everything=everything)
@@ -338,6 +351,10 @@ class AsyncCache(Face):
     async def clear(self) -> int:
         """See `Cache.clear`."""
         return await self._drive(self.core.clear())
+
+    async def forget(self, tenant: str) -> Forgotten:
+        """See `Cache.forget`."""
+        return await self._drive(self.core.forget(tenant))
 
     async def stats(self, *, everything: bool = False) -> Stats:
         """See `Cache.stats`."""

@@ -30,7 +30,7 @@ from stampcache.judging import as_judge
 from stampcache.model import Answer, Evidence, Selector
 from stampcache.noticed import Noticed
 from stampcache.outcome import Hit, Miss, Outcome, Stale, Stored, Update, is_late, own
-from stampcache.ports import EquivalenceJudge, Judge, ReadingVerifier, Store, Verifier
+from stampcache.ports import EquivalenceJudge, Forgotten, Judge, ReadingVerifier, Store, Verifier
 from stampcache.request import Request
 from stampcache.sharing import Driven, Landed, Shared, together
 from stampcache.singleflight import Flights
@@ -370,6 +370,18 @@ class Core:
             self.counters.event("clear.unscoped")
             return 0
         return (yield from flows.clear(self.intake.scope_digest(scope)))
+
+    def forget(self, tenant: str) -> Flow[Forgotten]:
+        """Remove everything of a tenant: in the store, then in this process; say how much it was."""
+        digest = self.intake.tenant_digest(tenant)
+        try:
+            forgotten = yield from flows.forget(digest)
+        finally:
+            self.due.forget(digest)
+            self.counters.forget(self.intake.forget(digest))
+        self.counters.event("forgotten.tenants")
+        self.counters.event("forgotten.entries", forgotten.entries)
+        return forgotten
 
     # -- counters and the end -----------------------------------------------------------------------
 

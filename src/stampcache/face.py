@@ -24,6 +24,7 @@ from stampcache.intake import Tenants
 from stampcache.manifest import Manifest, as_manifest
 from stampcache.model import Scope, Selector, Stamps
 from stampcache.ports import Clock, ReadingVerifier, Store, Verifier
+from stampcache.stores.keys import EncryptionKey
 from stampcache.stores.urls import open_store
 from stampcache.ttl import KINDS, Lifetime
 
@@ -48,6 +49,7 @@ class Face:
         stamps: Stamps | None = None,
         manifest: Manifest | str | Path | None = None,
         secret: bytes | str | None = None,
+        encryption_key: EncryptionKey | None = None,
         capacity: int = CAPACITY,
         ttl_s: float | None = LIFETIME_S,
         lifetimes: Mapping[str, Lifetime] | None = None,
@@ -70,7 +72,14 @@ class Face:
         )
         known, made = stamps or Stamps(), as_manifest(manifest)
         check(tenants, rules, flight_timeout_s)
-        opened = open_store(store, capacity=capacity) if isinstance(store, str) else None
+        if encryption_key is not None and not isinstance(store, str):
+            raise ConfigError(
+                "encryption_key= is given beside a store object: give it to the store itself,"
+                " as SqliteStore(path, encryption_key=...)."
+            )
+        opened = None
+        if isinstance(store, str):
+            opened = open_store(store, capacity=capacity, encryption_key=encryption_key)
         try:
             self.core: Core = assemble(
                 opened or store,  # type: ignore[arg-type]  # an object where it is no URL

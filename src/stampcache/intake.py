@@ -6,6 +6,7 @@ taken from the context, the identity is digested, an entry id is drawn.
 
 import random
 import secrets
+from collections.abc import Set
 from functools import lru_cache
 from typing import Literal, TypeAlias
 
@@ -102,6 +103,28 @@ class Intake:
     def scope_digest(self, scope: Scope) -> str:
         """Return the digest under which a store knows a scope."""
         return self._realms.of(scope, Settings(), self.stamps).scope
+
+    def tenant_digest(self, tenant: str) -> str:
+        """Return the digest under which a store knows a tenant.
+
+        Raises:
+            ConfigError: it is no name of a tenant.
+        """
+        if not isinstance(tenant, str) or not tenant:
+            raise ConfigError(f"The tenant to forget is {tenant!r}; give its name.")
+        return identity.tenant_digest(self.terms.master_secret, tenant)
+
+    def forget(self, tenant: str) -> Set[str]:
+        """Let go of what this process keeps of a tenant, by its digest.
+
+        Returns the digests of scopes that are known to be others'. Of what cannot be told apart,
+        nothing is kept of anybody: it is only there to save time.
+        """
+        others = self._realms.others(tenant)
+        self._realms.forget(tenant)
+        self._varieties.forget()
+        self._profile_stored.cache_clear()
+        return others
 
     def ask(
         self,

@@ -12,6 +12,7 @@ from stampcache.intake import Tenants
 from stampcache.manifest import Manifest
 from stampcache.model import Stamps
 from stampcache.ports import Clock, ReadingVerifier, Store, Verifier
+from stampcache.stores.keys import EncryptionKey
 from stampcache.ttl import Lifetime
 
 
@@ -31,6 +32,7 @@ def open_cache(
     stamps: Stamps | None = None,
     manifest: Manifest | str | Path | None = None,
     secret: bytes | str | None = None,
+    encryption_key: EncryptionKey | None = None,
     capacity: int = CAPACITY,
     ttl_s: float | None = LIFETIME_S,
     lifetimes: Mapping[str, Lifetime] | None = None,
@@ -70,6 +72,9 @@ def open_cache(
         manifest: what the index was made with: a `Manifest`, or the path of the file that ingestion
             wrote; its tokenizer must be the one in use.
         secret: from which each tenant's key is derived; default: drawn once and kept in the store.
+        encryption_key: 32 bytes, or these as URL-safe base64 text: questions and answers are unreadable
+            in what the store named by a URL keeps, which must be a new one. Of a list of keys the first
+            one encrypts, and all of them decrypt. Needs ``stampcache[encryption]``.
         capacity: a hard bound on the number of entries, for a store given by URL.
         revisions: ``"stale"``: an answer goes stale when this process has seen its model served by
             another revision (``system_fingerprint``) since; ``"shown"``: `explain` shows it.
@@ -101,6 +106,7 @@ def open_cache(
         stamps=stamps,
         manifest=manifest,
         secret=secret,
+        encryption_key=encryption_key,
         capacity=capacity,
         ttl_s=ttl_s,
         lifetimes=lifetimes,
