@@ -360,6 +360,43 @@ class Judge(Protocol):
         ...
 
 
+class Sameness(Struct, frozen=True):
+    """Whether one answer serves two questions, and why; ``failure`` where a judge did not say.
+
+    A failure is no verdict, though ``same`` is false then: nobody should learn from it.
+    """
+
+    same: bool
+    reason: str
+    failure: str = ""
+
+
+class EquivalenceJudge(Protocol):
+    """Says of pairs of questions whether they are the same; `stampcache.judging` makes one of a model.
+
+    It never raises: whatever fails is a `Sameness` with its ``failure``.
+    """
+
+    @property
+    def name(self) -> str: ...
+
+    def may_ask(self) -> bool:
+        """Tell whether the budget allows another call now."""
+        ...
+
+    def compare(self, pairs: Sequence[tuple[str, str]]) -> Sequence[Sameness]:
+        """Return one result for each pair (asked, stored), in their order.
+
+        One call is about several pairs, and what one question says may mislead a model about the
+        others: give those of one scope together.
+        """
+        ...
+
+    async def acompare(self, pairs: Sequence[tuple[str, str]]) -> Sequence[Sameness]:
+        """See `compare`."""
+        ...
+
+
 class Clock(Protocol):
     """Tells the time."""
 
