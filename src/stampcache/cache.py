@@ -153,21 +153,21 @@ class Cache(Face):
         Returns whether the entry was still there. What this process served it to is kept as labels of
         pairs that are not the same (ADR 0024).
         """
-        return self._drive(self.core.report(entry_id, same=False))
+        return self._drive(self.core.learning.report(entry_id, same=False))
 
     def report_good(self, entry_id: str) -> bool:
         """Note that an entry served by meaning answered the question: a label of that pair (ADR 0024).
 
         Returns whether this process remembers to which question it was served.
         """
-        return self._drive(self.core.report(entry_id, same=True))
+        return self._drive(self.core.learning.report(entry_id, same=True))
 
     def promise(self) -> Promise | Refusal | None:
         """Return what is promised of hits by meaning in the scope in force, or why nothing is.
 
         ``None``: the cache was opened without ``max_wrong``.
         """
-        return self._drive(self.core.promise())
+        return self._drive(self.core.learning.promise())
 
     def explain(self, request: Request, *, retrieve: Retrieve | None = None) -> Explanation:
         """Look up without serving, counting or touching anything, and tell which check decided.
@@ -316,15 +316,15 @@ class AsyncCache(Face):
 
     async def report_bad(self, entry_id: str) -> bool:
         """See `Cache.report_bad`."""
-        return await self._drive(self.core.report(entry_id, same=False))
+        return await self._drive(self.core.learning.report(entry_id, same=False))
 
     async def report_good(self, entry_id: str) -> bool:
         """See `Cache.report_good`."""
-        return await self._drive(self.core.report(entry_id, same=True))
+        return await self._drive(self.core.learning.report(entry_id, same=True))
 
     async def promise(self) -> Promise | Refusal | None:
         """See `Cache.promise`."""
-        return await self._drive(self.core.promise())
+        return await self._drive(self.core.learning.promise())
 
     async def explain(
         self, request: Request, *, retrieve: AsyncRetrieve | None = None

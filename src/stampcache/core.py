@@ -14,12 +14,11 @@ from weakref import WeakKeyDictionary
 from msgspec import Struct
 from msgspec.structs import replace
 
-from stampcache import decide, flows, pairs
-from stampcache.calibration import Promise, Refusal
+from stampcache import decide, flows
 from stampcache.corpora import Change, Reading
-from stampcache.drivers import AsyncPorts, Ports, run
+from stampcache.drivers import AsyncPorts, Ports
 from stampcache.due import Due, DueEntry
-from stampcache.effects import Fence, Fenced, Fetch, Flow, Keep, Note, Observe, Step, VerdictOn
+from stampcache.effects import Fence, Fenced, Fetch, Flow, Note, Observe, Step, VerdictOn
 from stampcache.embedding import QuestionEmbedder, Told
 from stampcache.errors import CodecError, StoreError
 from stampcache.explain import Explanation
@@ -27,10 +26,10 @@ from stampcache.flows import Ask
 from stampcache.intake import Intake, Terms, as_answer, flight_key, refused, scope_part
 from stampcache.journal import Observation
 from stampcache.judging import as_judge
+from stampcache.learning import Learning
 from stampcache.model import Answer, Evidence, Selector
-from stampcache.noticed import Noticed
 from stampcache.outcome import Hit, Miss, Outcome, Stale, Stored, Update, is_late, own
-from stampcache.ports import EquivalenceJudge, Forgotten, Judge, ReadingVerifier, Store, Verifier
+from stampcache.ports import Forgotten, Judge, ReadingVerifier, Store, Verifier
 from stampcache.request import Request
 from stampcache.sharing import Driven, Landed, Shared, together
 from stampcache.singleflight import Flights
@@ -59,7 +58,6 @@ class Parts(Struct, frozen=True, kw_only=True):
     verifier: Verifier | ReadingVerifier | None
     flight_timeout_s: float
     judge: object = None
-    equivalence: EquivalenceJudge | None = None
 
 
 class Work(Struct, frozen=True, kw_only=True):
@@ -104,9 +102,9 @@ class Core:
         """What told apart the indexes that were ever watched in this process, by corpus."""
         self._counters_saved_at = self.intake.now()
         self.due = Due()
-        self.noticed = Noticed()
         self.judge = self._judge(parts)
         self.intake.has_judge = self.judge is not None
+        self.learning = Learning(self.intake, self.counters, parts.judge)
         embedding = parts.embedding
         if embedding is not None:
             counters = self.counters
@@ -119,8 +117,8 @@ class Core:
             verifier=parts.verifier,
             judge=self.judge,
             due=self.due,
-            noticed=self.noticed,
-            equivalence=parts.equivalence,
+            noticed=self.learning.noticed,
+            equivalence=self.learning.judge,
         )
         self.async_ports = AsyncPorts(
             store=parts.store.aio(),
@@ -130,12 +128,11 @@ class Core:
             verifier=parts.verifier,
             judge=self.judge,
             due=self.due,
-            noticed=self.noticed,
-            equivalence=parts.equivalence,
+            noticed=self.learning.noticed,
+            equivalence=self.learning.judge,
         )
 
-        if parts.terms.rules.proof is not None:
-            self._look_at_store()
+        self.learning.look_at(self.ports)
 
     def _judge(self, parts: Parts) -> Judge | None:
         fresh = parts.terms.rules.freshness
@@ -283,52 +280,8 @@ class Core:
                 done = yield from self._worked(due, refresh, counts)
             finally:
                 self.due.end(due, done=done)
-        yield from self._labelled(limit, counts)
+        yield from self.learning.labelled(limit, counts)
         return Work(**counts, left=len(self.due))
-
-    def _labelled(self, limit: int, counts: "Counter[str]") -> Flow[None]:
-        """Have pairs labelled until none waits, the budget is spent, or the judge fails."""
-        judge = self.parts.equivalence
-        left = limit
-        try:
-            yield from self._keep_noticed()
-            while judge is not None and left > 0 and judge.may_ask():
-                done = yield from flows.compared(judge.name, self.intake.now(), left)
-                counts["same"] += done.same
-                counts["not_same"] += done.not_same
-                counts["unlabelled"] += done.failed
-                counts["withdrawn"] += done.withdrawn
-                left -= flows.BATCH
-                if done.failed or not done.same + done.not_same:
-                    return
-        except StoreError as error:
-            yield from Note("labels", error)
-
-    def _keep_noticed(self) -> Flow[None]:
-        """Keep what lookups have noticed in the store, where a judge or a person finds it."""
-        waiting = pairs.waiting(self.noticed.take())
-        if waiting:
-            yield from Keep(pairs.WAITING, waiting, pairs.WAITING_KEPT)
-
-    def report(self, entry_id: str, *, same: bool) -> Flow[bool]:
-        """Take what a user says of an entry that was served by meaning; a bad one is deleted.
-
-        Returns whether the entry was there, or for a good one whether it is known to what it was served.
-        """
-        served = self.noticed.served(entry_id)
-        try:  # before it is deleted: of an entry that is gone nothing is kept
-            yield from flows.reported(served, same=same, now=self.intake.now())
-        except StoreError as error:
-            yield from Note("labels", error)
-        return bool(served) if same else (yield from flows.report_bad(entry_id))
-
-    def promise(self) -> Flow[Promise | Refusal | None]:
-        """Return what is promised in the scope in force of hits by meaning, or why nothing is."""
-        ask = self.intake.ask(Request(question=""), can_retrieve=False, record=False)
-        proof = self.intake.terms.rules.proof
-        if isinstance(ask, Miss) or proof is None or proof.max_wrong is None:
-            return None
-        return (yield from flows.promised(ask, proof.max_wrong))
 
     def _worked(self, due: DueEntry, refresh: Refresh | None, counts: "Counter[str]") -> Flow[bool]:
         """Look after one entry; tell whether that is done."""
@@ -378,6 +331,7 @@ class Core:
             forgotten = yield from flows.forget(digest)
         finally:
             self.due.forget(digest)
+            self.learning.noticed.forget(digest)
             self.counters.forget(self.intake.forget(digest))
         self.counters.event("forgotten.tenants")
         self.counters.event("forgotten.entries", forgotten.entries)
@@ -404,16 +358,7 @@ class Core:
         except StoreError as error:
             self.counters.give_back(unsaved)
             self.counters.note("save_counters", error)
-        if self.intake.terms.rules.proof is not None:
-            self._look_at_store()
-
-    def _look_at_store(self) -> None:
-        """Keep what was noticed, and see how large the store has become; a failure is counted."""
-        try:
-            run(self._keep_noticed(), self.ports)
-            self.intake.entries = self.store.stats().entries
-        except StoreError as error:
-            self.counters.note("labels", error)
+        self.learning.look_at(self.ports)
 
     def close(self) -> None:
         """Write what is pending and let go of the store."""

@@ -70,8 +70,8 @@ class Intake:
         self.entries = 0
         """About how many entries the store has."""
         self._seen_tenant = False
-        stored = lru_cache(maxsize=_PROFILES_KEPT)(terms.comparing.profile_stored)
-        self._comparing = replace(terms.comparing, profile_stored=stored)
+        self._profile_stored = lru_cache(maxsize=_PROFILES_KEPT)(terms.comparing.profile_stored)
+        self._comparing = replace(terms.comparing, profile_stored=self._profile_stored)
 
     def scope_of(self, given: Scope | None) -> Scope | None:
         """Return who asks; ``None`` where the call must bypass the cache.

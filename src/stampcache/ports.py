@@ -385,7 +385,10 @@ class Judge(Protocol):
 
 
 class Sameness(Struct, frozen=True):
-    """What a judge said of two questions, and why; ``failure`` where it did not say."""
+    """Whether one answer serves two questions, and why; ``failure`` where a judge did not say.
+
+    A failure is no verdict, though ``same`` is false then: nobody should learn from it.
+    """
 
     same: bool
     reason: str
@@ -396,7 +399,7 @@ class Sameness(Struct, frozen=True):
 
 
 class EquivalenceJudge(Protocol):
-    """Says whether two questions are the same; `stampcache.judging` makes one of a language model.
+    """Says of pairs of questions whether they are the same; `stampcache.judging` makes one of a model.
 
     It never raises: whatever fails is a `Sameness` with its ``failure``.
     """
@@ -409,7 +412,11 @@ class EquivalenceJudge(Protocol):
         ...
 
     def compare(self, pairs: Sequence[tuple[str, str]]) -> Sequence[Sameness]:
-        """Return what it says of each pair, in their order, from one call and within the deadline."""
+        """Return one result for each pair (asked, stored), in their order.
+
+        One call is about several pairs, and what one question says may mislead a model about the
+        others: give those of one scope together.
+        """
         ...
 
     async def acompare(self, pairs: Sequence[tuple[str, str]]) -> Sequence[Sameness]:

@@ -88,6 +88,16 @@ def test_a_batch_is_bounded() -> None:
     assert len(world.waiting()) == 12
 
 
+def test_a_call_is_about_one_tenant() -> None:
+    world = World()
+    world.wait(*[pair(stored=str(at), tenant="tu"[at % 2]) for at in range(6)])
+    assert world.compared() == world.compared() == Compared(same=3)
+    assert [sorted(int(stored) % 2 for _, stored in call) for call in world.judge.asked] == [
+        [1, 1, 1],
+        [0, 0, 0],
+    ]
+
+
 def test_what_a_judge_did_not_say_waits_again_three_times() -> None:
     world = World(b=FAILED)
     world.wait(pair(stored="a"), pair(stored="b"))

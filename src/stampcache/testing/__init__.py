@@ -15,6 +15,7 @@ from stampcache.testing.doubles import (
     ScriptedReader,
     ScriptedVerifier,
 )
+from stampcache.testing.pairs import ScriptedPairs
 from stampcache.testing.script import run_script
 
 __all__ = [
@@ -22,6 +23,7 @@ __all__ = [
     "FailingStore",
     "FakeClock",
     "ScriptedJudge",
+    "ScriptedPairs",
     "ScriptedReader",
     "ScriptedVerifier",
     "run_script",
