@@ -75,11 +75,12 @@ _DATE = """
 _TENSE = """
     tense.past: was | were | did | wasn't | weren't | didn't | had
     tense.present: is | are | am | do | does | isn't | aren't | don't | doesn't | what's | who's
-        | where's | how's | i'm | has | have
+        | where's | how's | has | have
     tense.future: will | won't | shall | is going to be | are going to be | 将会 | 将要
     change.formerly!: used to be | use to be | formerly | previously | once was | 曾经 | 以前是
     change.becoming!: becoming | about to become | turning into | going to become | 正在成为
-    -: get used to | are used to | be used to | do you know | do you think | did you know
+    -: i was wondering | i was | i am | i'm | i have | i do | i had | i did | it was | get used
+        to | are used to | be used to | do you know | do you think | did you know
         | could you | have you
 """
 _QUESTION = """
@@ -172,7 +173,7 @@ class Cue(Struct, frozen=True, gc=False):
 
 
 def _lines(table: str) -> Iterator[tuple[str, Sequence[str]]]:
-    joined = re.sub(r"\n\s+\|", " |", table)
+    joined = re.sub(r"\n\s{8}", " ", table)
     for line in joined.strip().splitlines():
         meaning, _, phrases = line.strip().partition(": ")
         yield meaning, [phrase.strip() for phrase in phrases.split("|")]

@@ -67,7 +67,7 @@ _ASKED_APART = frozenset(
         "who", "when", "where", "why", "how", "how much", "how long", "how often", "how old", "how far"
     )
 )  # fmt: skip
-_NOTHING = Sides()
+_PRONOUNS = frozenset({"he", "she", "his", "her", "him", "hers"})
 
 
 def findings(asked: str, stored: str) -> tuple[Finding, ...]:
@@ -104,10 +104,28 @@ def _each(asked: Profile, stored: Profile, seen: Differences) -> Iterator[Findin
         sides = seen.amounts.get(guard.value)
         if sides:
             yield _finding(guard, sides.asked, sides.stored)
-    if seen.names.asked or seen.names.stored:
+    if not (seen.names.asked or seen.names.stored):
+        yield from _referred(asked, stored)
+    else:
         yield _finding(Guard.NAME, seen.names.asked, seen.names.stored)
     if seen.codes.asked and seen.codes.stored:
         yield _finding(Guard.CODE, seen.codes.asked, seen.codes.stored)
+
+
+def _referred(asked: Profile, stored: Profile) -> Iterator[Finding]:
+    """See "his" where the other question repeats the name of one of two people."""
+    if len(asked.names) < 2 or _PRONOUNS.isdisjoint((*asked.words, *stored.words)):
+        return
+    here, there = _repeated(asked, stored), _repeated(stored, asked)
+    one = [word for word in asked.words if word in _PRONOUNS and word not in stored.known]
+    other = [word for word in stored.words if word in _PRONOUNS and word not in asked.known]
+    if (one and there) or (other and here):
+        yield _finding(Guard.NAME, _written(here or one, asked), _written(there or other, stored))
+
+
+def _repeated(side: Profile, other: Profile) -> list[str]:
+    """Return the names that one question says more often than the other, which says them too."""
+    return [name for name in side.names if side.words.count(name) > other.words.count(name) > 0]
 
 
 def _finding(guard: Guard, asked: Collection[str], stored: Collection[str]) -> Finding:
