@@ -65,7 +65,10 @@ def read_han(plain: str, found: Amounts) -> None:
         if value[0] in "星周":
             _add(found, "w" + _HAN_WEEKDAYS[value[-1]], Amount(shown, "", "date"))
             continue
+        if not unit and not match.group("ordinal") and numerals.head_of(value) == value:
+            continue  # a number as any other
         digits = numerals.han_value(value)
+        found.numbers.pop(numerals.value([numerals.head_of(value)]), None)  # read without its unit
         measure = MEASURES.get(unit) or MEASURES.get(unit.removeprefix("个"))
         if match.group("ordinal") or not measure:
             dated = _HAN_UNITS.get(unit.removeprefix("个")) if unit else None
@@ -74,7 +77,6 @@ def read_han(plain: str, found: Amounts) -> None:
         elif unit in _HAN_UNITS and (unit != "年" or _is_year(digits)):
             _add(found, _HAN_UNITS[unit] + digits, Amount(shown, digits, "date"))
         else:
-            found.numbers.pop(digits, None)
             _measured(found, digits, shown, measure)
 
 
@@ -127,7 +129,7 @@ def _half(tokens: Sequence[Token], at: int, found: Amounts) -> int:
 
 
 def _low(tokens: Sequence[Token], at: int) -> str:
-    return tokens[at].low if 0 <= at < len(tokens) else ""
+    return tokens[at].low if 0 <= at < len(tokens) and tokens[at].kind != "han" else ""
 
 
 def _number(tokens: Sequence[Token], begin: int, found: Amounts) -> int:

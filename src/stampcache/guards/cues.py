@@ -24,10 +24,14 @@ _SCOPE = """
     extent.some: some of | several | a few | part of | partially | some | 部分 | 一些 | 有些
     end.last: last | final | 最后 | 最终
     end.next: next | upcoming | 下一
-    measure.max: maximum | max | highest | largest | biggest | greatest | longest | upper limit
-        | 最大 | 最多 | 最高 | 最长
-    measure.min: minimum | min | lowest | smallest | shortest | lower limit | least
-        | 最小 | 最少 | 最低 | 最短
+    measure.max: maximum | max | upper limit | 最多
+    measure.min: minimum | min | lower limit | least | 最少
+    size.max: largest | biggest | greatest | 最大
+    size.min: smallest | 最小
+    height.max: highest | 最高
+    height.min: lowest | 最低
+    length.max: longest | 最长
+    length.min: shortest | 最短
     measure.average: average | avg | median | on average | 平均
     measure.total: total | in total | altogether | sum of | 总共 | 总计 | 一共 | 合计
     rate.day: per day | daily | a day | each day | every day | 每天 | 每日
@@ -119,10 +123,14 @@ _AUDIENCE = """
     reader.developer!: for developers | for programmers | for engineers | 给开发者
 """
 _FORM = """
-    form.poem: poem | haiku | sonnet | limerick | 诗
+    form.poem: poem | poetry | 诗
+    form.haiku: haiku | 俳句
+    form.sonnet: sonnet | 十四行诗
+    form.limerick: limerick
     form.essay: essay | 作文
     form.story: story | 故事
-    form.email: email | letter | 邮件
+    form.email: email | 邮件
+    form.letter: letter
     form.code: code example | code sample | code snippet | example code | source code | 代码
     form.theory: theory | theory behind | 理论
     form.timeline: timeline | 时间线
@@ -134,7 +142,8 @@ _FORM = """
     form.markdown!: as markdown | in markdown
     form.bullets!: as bullet points | bullet points | in bullet points | as a list | bulleted list
         | 用列表 | 要点
-    form.diagram: diagram | chart | 图表
+    form.diagram: diagram
+    form.chart: chart | 图表
     length.sentence!: in one sentence | in a sentence | one sentence | one-sentence | one line
         | in one line | a single sentence | 一句话
     length.word!: in one word | one word | 一个词

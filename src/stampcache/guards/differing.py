@@ -66,10 +66,28 @@ def _rest(asked: Profile, stored: Profile, here: Sequence[str], there: Sequence[
     """Return the words of content on each side that no word of the other side can stand for."""
     one = [word for word in here if word in asked.content]
     other = [word for word in there if word in stored.content]
+    if one and other:
+        equal = _worded_otherwise(asked, stored)
+        one = [word for word in one if word not in equal]
+        other = [word for word in other if word not in equal]
     return Sides(
         [word for word in one if not any(alike(word, each) for each in there)],
         [word for word in other if not any(alike(each, word) for each in here)],
     )
+
+
+def _worded_otherwise(asked: Profile, stored: Profile) -> set[str]:
+    """Return the words of amounts and cues that both questions hold, however they say them."""
+    shown = [
+        each.numbers[form].shown
+        for form in asked.numbers.keys() & stored.numbers.keys()
+        for each in (asked, stored)
+    ]
+    for guard in asked.cues.keys() & stored.cues.keys():
+        mine, theirs = asked.cues[guard], stored.cues[guard]
+        for meaning in mine.keys() & theirs.keys():
+            shown += mine[meaning], theirs[meaning]
+    return {fold(word) for text in shown for word in text.split()}
 
 
 def _amounts(asked: Profile, stored: Profile) -> dict[str, Sides]:

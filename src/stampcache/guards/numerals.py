@@ -30,11 +30,12 @@ _HAN_DIGITS: Mapping[str, int] = {
     "零": 0, "〇": 0, "一": 1, "二": 2, "两": 2, "三": 3,
     "四": 4, "五": 5, "六": 6, "七": 7, "八": 8, "九": 9,
 }  # fmt: skip
+_HEAD = re.compile(r"\d+(?:\.\d+)?")
 _HAN_SCALES: Mapping[str, int] = {"十": 10, "百": 100, "千": 1000, "万": 10**4, "亿": 10**8}
 _HAN = "零〇一二两三四五六七八九十百千万亿"
 # A lone numeral is often part of a word (一般, 统一): it counts before a measure word or after 第.
 HAN_NUMBER = re.compile(
-    rf"""(?P<ordinal>第?)(?P<value>
+    rf"""(?P<ordinal>第?)\ ?(?P<value>
       (?<=第)[{_HAN}]{{1,16}}
     | \d+(?:\.\d+)?[{_HAN[11:]}]*
     | (?:星期|周)[一二三四五六日天]
@@ -91,14 +92,20 @@ def _digits(low: str) -> str:
     return low if rest.strip("0") else whole
 
 
+def head_of(numeral: str) -> str:
+    """Return the digits that a Chinese numeral begins with, or ``"0"``: 3 of 3万."""
+    head = _HEAD.match(numeral)
+    return head.group() if head else "0"
+
+
 def han_value(numeral: str) -> str:
     """Read 二十四 as 24, 3万 as 30000, and 二〇二四, which has no scale, sign by sign."""
-    head = re.match(r"[\d.]+", numeral)
+    head = _HEAD.match(numeral)
     if head:
         scale = Decimal(1)
         for sign in numeral[head.end() :]:
             scale *= _HAN_SCALES[sign]
-        return _digits(format(Decimal(head.group().rstrip(".")) * scale, "f"))
+        return _digits(format(Decimal(head.group()) * scale, "f"))
     if not any(sign in _HAN_SCALES for sign in numeral):
         return "".join([str(_HAN_DIGITS[sign]) for sign in numeral])
     total = part = digit = 0

@@ -152,6 +152,11 @@ def _polarity(asked: Profile, stored: Profile, seen: Differences) -> Iterator[Fi
         return
     if seen.negated:
         yield _finding(Guard.NEGATION, asked.negations, stored.negations)
+    bounds = {
+        *asked.cues.get("comparative", {}).values(),
+        *stored.cues.get("comparative", {}).values(),
+    }
+    flips = [flip for flip in flips if not bounds.issuperset(flip)]
     if flips:
         compared = all(one in COMPARED and other in COMPARED for one, other in flips)
         yield _finding(

@@ -35,6 +35,7 @@ class Profile(Struct, frozen=True, kw_only=True):
 
 
 _TITLE_WORDS = 4
+_LETTERS = frozenset({"A", "I", "Q"})
 
 
 def profile(text: str) -> Profile:
@@ -48,6 +49,8 @@ def profile(text: str) -> Profile:
     found, taken = cues.read([token.low for token in read], read[0].low if read else "")
     if counted.bounds:
         found.setdefault("comparative", {}).update(counted.bounds)
+    for guard in ("date", "scope"):
+        _drop_units(counted.units, found.get(guard))
     if han:
         cues.read_han(plain, found)
         amounts.read_han(plain, counted)
@@ -74,6 +77,15 @@ def profile(text: str) -> Profile:
     )
 
 
+def _drop_units(units: dict[str, str], cues: Mapping[str, str] | None) -> None:
+    """Forget units that are part of a cue, as in "last year" and "per day"."""
+    if units and cues:
+        for shown in cues.values():
+            for word in shown.split():
+                if word in MEASURES:
+                    units.pop(MEASURES[word].name, None)
+
+
 def _ordinary(token: Token) -> bool:
     """Tell whether a word only frames the question (an acronym such as IT or US does not)."""
     low = token.low
@@ -93,7 +105,7 @@ def _names(named: Sequence[Token], spoken: Sequence[Token], *, everywhere: bool)
         text, low = token.text, token.low
         if text == low and not everywhere:
             continue
-        if text in numerals.ROMAN or text in ("A", "I") or low in MEASURES or low in CALENDAR:
+        if text in numerals.ROMAN or text in _LETTERS or low in MEASURES or low in CALENDAR:
             continue
         inner = text[1:] != low[1:] and not text[1:].endswith("'S")
         if inner or (not _ordinary(token) and (everywhere or not token.opens)):

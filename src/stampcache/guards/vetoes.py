@@ -51,22 +51,15 @@ def vetoes(asked: Profile, stored: Profile) -> tuple[Finding, ...]:
 def sole(
     asked: Profile, stored: Profile, seen: Differences, found: Iterable[Finding]
 ) -> Finding | None:
-    """Return the finding that is the one difference of a pair, or ``None``."""
+    """Return the finding that is the one difference of a pair, or ``None``; always so in Chinese.
+
+    There are no labelled Chinese questions by which a veto could be measured.
+    """
     one, *others = tuple(found) or (None,)
-    if one is None or others:
+    if one is None or others or asked.han or stored.han:
         return None
     guard = one.guard.value
     if seen.cues.keys() - {guard, "comparative"} or seen.amounts.keys() - {guard}:
         return None
-    if asked.han or stored.han:
-        return (
-            one if _without(asked.signs, one.asked) == _without(stored.signs, one.stored) else None
-        )
     said = {*parts(one.asked), *parts(one.stored)}
     return one if said.issuperset((*seen.rest.asked, *seen.rest.stored)) else None
-
-
-def _without(signs: str, said: str) -> str:
-    for part in said.split(", "):
-        signs = signs.replace(part, "", 1) if part else signs
-    return signs
