@@ -1,7 +1,7 @@
 """Guards see differences that similarity does not, and nothing in a harmless rewording."""
 
 import pytest
-from hypothesis import example, given
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from stampcache.guards import Finding, Guard, compare, findings, profile
@@ -95,6 +95,7 @@ SAME = [
     ("I was wondering how it works", "How does it work?"),
     ("How much exercise do children need?", "How much exercise is needed for children?"),
     ("Is half of it gone?", "is half of it gone"),
+    ("Did Ann tell Bob that he won?", "Did Ann tell Bob he won?"),
     ("I loved it, who is he?", "I love it, who is he?"),
     ("Which display is best?", "which display is best"),
     ("Is it due on March 3?", "is it due on 3 March"),
@@ -245,12 +246,14 @@ def test_changing_places_changes_only_the_sides(asked: str, stored: str) -> None
     assert findings(stored, asked) == turned
 
 
+@settings(max_examples=40)
 @given(QUESTIONS)
 def test_a_question_does_not_differ_from_itself(question: str) -> None:
     assert compare(profile(question), profile(question)) == ()
     assert findings(question, question) == ()
 
 
+@settings(max_examples=40)
 @given(QUESTIONS, QUESTIONS)
 def test_findings_are_of_different_kinds_and_never_empty(asked: str, stored: str) -> None:
     seen = findings(asked, stored)
@@ -258,11 +261,7 @@ def test_findings_are_of_different_kinds_and_never_empty(asked: str, stored: str
     assert all(finding.asked or finding.stored for finding in seen)
 
 
-@given(QUESTIONS, QUESTIONS)
-def test_profiles_made_before_give_the_same_findings(asked: str, stored: str) -> None:
-    assert compare(profile(asked), profile(stored)) == findings(asked, stored)
-
-
+@settings(max_examples=40)
 @given(st.integers(13, 10**7), st.integers(13, 10**7))
 def test_numbers_differ_as_numbers_do(one: int, other: int) -> None:
     seen = findings(f"How old are {one} stars?", f"How old are {other:,} stars?")
@@ -270,6 +269,7 @@ def test_numbers_differ_as_numbers_do(one: int, other: int) -> None:
     assert kinds in ([] if one == other else [Guard.NUMBER], [Guard.DATE][: one != other])
 
 
+@settings(max_examples=25)
 @given(st.integers(0, 4), st.integers(0, 4))
 def test_negation_counts_by_parity(one: int, other: int) -> None:
     asked, stored = (" ".join(["Is it", *["not"] * n, "open"]) for n in (one, other))

@@ -1,7 +1,7 @@
 """Signals count what differs, guard by guard, for whoever weighs them."""
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 
 from stampcache.guards import SIGNALS, compare, differences, judge, profile, weigh
 from tests.guards.test_findings import QUESTIONS
@@ -43,6 +43,7 @@ def test_signals_count_the_difference(asked: str, stored: str, wanted: dict[str,
     assert {name: seen[name] for name in wanted} == wanted
 
 
+@settings(max_examples=40)
 @given(QUESTIONS, QUESTIONS)
 def test_changing_places_changes_extra_and_missing(asked: str, stored: str) -> None:
     swap = {"extra": "missing", "missing": "extra"}
@@ -53,12 +54,14 @@ def test_changing_places_changes_extra_and_missing(asked: str, stored: str) -> N
     assert signals(asked, stored) == turned
 
 
+@settings(max_examples=40)
 @given(QUESTIONS)
 def test_a_question_has_no_signals_beside_itself(question: str) -> None:
     seen = signals(question, question)
     assert {name for name, value in seen.items() if value and name != "content.shared"} == set()
 
 
+@settings(max_examples=40)
 @given(QUESTIONS, QUESTIONS)
 def test_differences_that_are_known_are_not_looked_for_again(asked: str, stored: str) -> None:
     one, other = profile(asked), profile(stored)

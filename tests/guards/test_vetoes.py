@@ -1,7 +1,7 @@
 """A veto is one clean difference of a kind whose precision was measured; the rest is evidence."""
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 
 from stampcache.guards import VETOES, Asked, Guard, Shape, profile, vetoes
 from tests.guards.test_findings import QUESTIONS
@@ -52,6 +52,7 @@ def test_every_veto_is_said_by_both_questions() -> None:
     assert Shape(Guard.SUBSTITUTION, both=True) not in VETOES
 
 
+@settings(max_examples=40)
 @given(QUESTIONS, QUESTIONS)
 def test_a_veto_is_a_finding(asked: str, stored: str) -> None:
     sides = Asked(asked)
