@@ -50,9 +50,10 @@ def ask(
     sampled: bool = False,
     entries: int = 0,
     embedder: str = "",
+    question: str = "What is a map?",
 ) -> Ask:
     return Ask(
-        request=Request(question="What is a map?", evidence=evidence, history=history),
+        request=Request(question=question, evidence=evidence, history=history),
         identity=ME,
         scope=Scope(namespace=namespace),
         rules=rules,

@@ -120,8 +120,18 @@ def test_c5_a_verifier_that_fails_means_no_hit_then_the_next_is_tried() -> None:
 
 
 def test_the_verifier_is_not_asked_about_what_cheaper_checks_reject() -> None:
-    vetoed = near(question="What is not a map?")
-    assert miss(look(ask(threshold=0.5), [vetoed])).reason is Reason.GUARD
+    reported = Candidate(entry("n"), 0.99, True)
+    assert miss(look(ask(threshold=0.5), [reported])).reason is Reason.REPORTED_BAD
+    paris = ask(threshold=0.5, question="How do I get to Paris?")
+    rome = near(question="How do I get to Rome?")
+    assert miss(look(paris, [rome])).reason is Reason.GUARD
+
+
+def test_what_is_no_veto_is_the_affair_of_the_verifier() -> None:
+    negated = near(question="What is not a map?")
+    assert miss(look(ask(), [negated])).reason is Reason.GUARD
+    outcome = look(ask(threshold=0.5), [negated], (Verify, 0.6), (Touch, None))
+    assert isinstance(outcome, Hit)
 
 
 @pytest.mark.parametrize(
