@@ -90,7 +90,7 @@ class Learning:
 
     def promise(self) -> Flow[Promise | Refusal | None]:
         """Return what is promised in the scope in force of hits by meaning, or why nothing is."""
-        ask = self._intake.ask(Request(question=""), can_retrieve=False, record=False)
+        ask = self._intake.ask(Request(question="?"), can_retrieve=False, record=False)
         proof = self._intake.terms.rules.proof
         if isinstance(ask, Miss) or proof is None or proof.max_wrong is None:
             return None
