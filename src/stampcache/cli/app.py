@@ -14,6 +14,7 @@ from stampcache.cli.heard import heard
 from stampcache.cli.invalidate import invalidate
 from stampcache.cli.screen import in_sentences
 from stampcache.cli.stats import stats
+from stampcache.cli.tune import tune
 
 
 def _print_version(wanted: bool) -> None:
@@ -39,6 +40,7 @@ def build_app() -> typer.Typer:
     app.command()(in_sentences(invalidate))
     app.command()(in_sentences(forget))
     app.command()(in_sentences(heard))
+    app.command()(in_sentences(tune))
     app.command()(in_sentences(bench))
     return app
 

@@ -7,6 +7,7 @@ from pathlib import Path
 from msgspec import Struct
 
 from stampcache.cli.check_corpora import corpus_findings
+from stampcache.cli.check_promises import promise_findings
 from stampcache.cli.check_result import CheckResult, fail, failed, ok, warn
 from stampcache.cli.check_stamps import stamp_findings
 from stampcache.cli.check_trouble import trouble_findings
@@ -73,6 +74,7 @@ def _opened(url: str, capacity: int) -> Iterator[CheckResult]:
         yield from _integrity(store)
         yield _entries(store, capacity)
         yield from corpus_findings(store)
+        yield from promise_findings(store)
         yield from trouble_findings(store.tallies())
     except StoreError as error:
         yield failed("integrity", error)
