@@ -28,6 +28,7 @@ from benchmarks.proof.pools import Pool
 from benchmarks.report import Row
 
 SEED = 7
+_IN_FILE_ONLY = ("group", "draws", "labels", "served at best")
 RATES = (0.005, 0.01, 0.02, 0.05)
 
 
@@ -42,7 +43,7 @@ class Size(Struct, frozen=True):
     draws_each: int
 
 
-FULL = Size(500, 2_000, 40_000, None, (300, 600, 1_200, 2_400, 4_800, 9_600), 50)
+FULL = Size(500, 1_500, 40_000, None, (300, 600, 1_200, 2_400, 4_800, 9_600), 20)
 QUICK = Size(40, 1_000, 6_000, 2_000, (600, 2_400), 10)
 
 
@@ -95,7 +96,7 @@ def measured(real: Sequence[Urn], size: Size, advance: Callable[[], object]) -> 
 
 def _of(rows: Sequence[Row], group: str) -> list[Row]:
     return [
-        {name: value for name, value in row.items() if name != "group"}
+        {name: value for name, value in row.items() if name not in _IN_FILE_ONLY}
         for row in rows
         if row["group"] == group
     ]

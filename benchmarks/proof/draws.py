@@ -91,7 +91,7 @@ def row(
     false = sum(one.promised and one.risk > max_wrong for one in found)
     return {
         "pool": urn.pool.name,
-        "pairs are": "real" if urn.pool.real else "made up",
+        "pairs": "real" if urn.pool.real else "made up",
         "max_wrong": max_wrong,
         "labels": count,
         "draws": draws,
@@ -99,7 +99,7 @@ def row(
         "false": false / draws,
         "allowed": allowed(draws) / draws,
         "holds": "yes" if false <= allowed(draws) else "NO",
-        "served (median)": statistics.median(one.share for one in found),
+        "served": statistics.median(one.share for one in found),
         "served at best": urn.best(max_wrong),
     }
 
@@ -108,7 +108,7 @@ def labels_needed(urn: Urn, max_wrong: float, counts: Sequence[int], draws: int,
     """Return with how many labels four of five draws prove the rate, and what is served then."""
     base = {
         "pool": urn.pool.name,
-        "pairs are": "real" if urn.pool.real else "made up",
+        "pairs": "real" if urn.pool.real else "made up",
         "max_wrong": max_wrong,
     }
     for count in counts:
@@ -118,5 +118,5 @@ def labels_needed(urn: Urn, max_wrong: float, counts: Sequence[int], draws: int,
         found = [urn.draw(count, max_wrong, chooser) for _ in range(draws)]
         if sum(one.promised for one in found) >= 0.8 * draws:
             share = statistics.median(one.share for one in found)
-            return {**base, "labels needed": f"{count:,}", "served (median)": share}
-    return {**base, "labels needed": "more, or never", "served (median)": 0.0}
+            return {**base, "labels needed": f"{count:,}", "served": share}
+    return {**base, "labels needed": "more, or never", "served": 0.0}

@@ -99,7 +99,7 @@ def real(name: str, labels: Sequence[Labelled], seed: int) -> list[Pool]:
     fewer = [one for one in labels if one.same or chooser.random() < KEPT]
     return [
         Pool(name, True, labels),
-        Pool(f"{name}, a tenth of its different pairs", True, fewer),
+        Pool(f"{name}, fewer different", True, fewer),
     ]
 
 
@@ -107,11 +107,14 @@ def real(name: str, labels: Sequence[Labelled], seed: int) -> list[Pool]:
 
 
 def risk_curves(max_wrong: float) -> dict[str, Curve]:
-    """Return made-up risks of a pair by its rank: 0 is the best score, 1 the worst."""
+    """Return made-up risks of a pair by its rank: 0 is the best score, 1 the worst.
+
+    One rises steadily, in one the very best scores are noisy, and one goes up and down around the rate.
+    """
     return {
-        "the risk rises": lambda at: 0.001 + 0.4 * np.maximum(0, at - 0.2) ** 1.5,
-        "the best scores are noisy": lambda at: np.where(at < 0.03, 0.02, 0.001) + 0.3 * at**3,
-        "the risk goes up and down": lambda at: max_wrong * (1 + np.sin(30 * at)) * 0.9,
+        "rising": lambda at: 0.001 + 0.4 * np.maximum(0, at - 0.2) ** 1.5,
+        "noisy top": lambda at: np.where(at < 0.03, 0.02, 0.001) + 0.3 * at**3,
+        "up and down": lambda at: max_wrong * (1 + np.sin(30 * at)) * 0.9,
     }
 
 
@@ -123,8 +126,8 @@ def made_up(max_wrong: float, size: int, seed: int) -> list[Pool]:
         at = chooser.random(size)
         pools.append(_pool(name, at, chooser.random(size) < risk(at)))
     at = np.ceil(chooser.random(size) * LEVELS) / LEVELS
-    rising = risk_curves(max_wrong)["the risk rises"]
-    pools.append(_pool(f"it rises in {LEVELS} steps", at, chooser.random(size) < rising(at)))
+    rising = risk_curves(max_wrong)["rising"]
+    pools.append(_pool("rising in steps", at, chooser.random(size) < rising(at)))
     pools.append(_never(max_wrong, size, chooser))
     pools.append(_grouped(rising, size, chooser))
     return pools
@@ -146,7 +149,7 @@ def _never(max_wrong: float, size: int, chooser: np.random.Generator) -> Pool:
     for begin in range(1, size - every, every):
         wrong[begin + int(chooser.integers(every))] = True
     at = np.arange(size, dtype=np.float64) / size
-    return _pool("always just above the rate", at, wrong)
+    return _pool("just above", at, wrong)
 
 
 def _grouped(risk: Curve, size: int, chooser: np.random.Generator) -> Pool:
@@ -159,7 +162,7 @@ def _grouped(risk: Curve, size: int, chooser: np.random.Generator) -> Pool:
             here = bad if chooser.random() < 0.9 else chooser.random() < 0.01
             score = 1 - at + float(chooser.normal()) / 100
             labels.append(labelled(f"asked {len(labels)}", f"group {at}", not here, score))
-    return Pool("pairs in groups, drawn by group", False, labels, by_group=True)
+    return Pool("in groups", False, labels, by_group=True)
 
 
 def grouped_places(pool: Pool) -> list[list[int]]:
