@@ -72,7 +72,7 @@ def verifier_of(name: str) -> Verifier:
     """Return the verifier at ``module:attribute``, or what that returns when it is called."""
     module, _, attribute = name.partition(":")
     found = getattr(importlib.import_module(module), attribute)
-    verifier: Verifier = found if hasattr(found, "score") else found()
+    verifier: Verifier = found() if callable(found) else found
     return verifier
 
 
