@@ -67,6 +67,8 @@ def settled(labels: Iterable[Labelled], subject: Subject) -> list[Labelled]:
 
 
 def _latest(given: Sequence[Labelled]) -> Labelled:
+    if len(given) == 1:
+        return given[0]
     last = max(given, key=_order)
     scored = max((one for one in given if one.sampled), key=_order, default=last)
     return replace(scored, same=last.same, labeller=last.labeller, at=last.at)

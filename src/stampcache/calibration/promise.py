@@ -95,8 +95,8 @@ class Promise(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
             f"embedder {self.subject.embedder}, decided by {self.subject.decider} at "
             f"{self.threshold:.4f} or above, while the store holds {low:,} to {high:,} entries. Proved "
             f"on {day} with {self.pairs:,} pairs in {self.groups:,} groups from {self.data}, a store of "
-            f"{self.entries:,} entries, labelled by {by}: {self.served:,} of them are served, which is "
-            f"{self.share}, and {self.wrong:,} of these are wrong."
+            f"{self.entries:,} entries, labelled by {by}: {self.share} of them are served, "
+            f"{self.served:,}, with {self.wrong:,} wrong among these."
         )
 
     def _sizes(self) -> tuple[int, int]:
