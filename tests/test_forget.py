@@ -24,9 +24,11 @@ from stampcache import (
     StoreError,
     open_cache,
 )
+from stampcache.calibration import Subject
 from stampcache.corpora import Change, Chunk, Metric, Reach
 from stampcache.journal import Verdict
 from stampcache.model import BY_JUDGE, Entry, Selector
+from stampcache.pairs import Pair
 from stampcache.spaces import as_bytes
 from stampcache.stores.codec import Codec
 from stampcache.stores.sqlite import SqliteStore
@@ -125,6 +127,21 @@ def test_figures_of_a_forgotten_tenant_are_only_a_part_of_the_sum(open_face: Ope
     assert face.stats(everything=True).requests == before
 
 
+def pair_of(tenant: str) -> Pair:
+    return Pair(
+        asked="a",
+        stored="b",
+        score=None,
+        similarity=0.9,
+        subject=Subject(decider="d", embedder="e"),
+        entry_id="1",
+        tenant=tenant,
+        at=NOW,
+        sampled=True,
+        served=True,
+    )
+
+
 def test_nothing_of_it_is_kept_in_the_process_beside_the_store() -> None:
     clock = FakeClock()
     cache = open_cache(
@@ -145,10 +162,12 @@ def test_nothing_of_it_is_kept_in_the_process_beside_the_store() -> None:
     with stampcache.scope(tenant="acme", variety=3):
         cache.lookup(Request(question=LEAVE))
     digest = intake.tenant_digest("acme")
+    core.learning.noticed.add(pair_of(digest), doubtful=True)
     assert {one.entry.identity.tenant for one in core.due.peek(9)} > {digest}
     cache.forget("acme")
     assert digest not in {one.entry.identity.tenant for one in core.due.peek(9)}
     assert len(core.due) == 1
+    assert len(core.learning.noticed) == 0
     assert all(place[0].tenant != "acme" for place in intake._realms._known)
     assert digest not in intake._realms._owners.values()
     assert len(intake._varieties) == 0
