@@ -1,9 +1,11 @@
 """Forgetting a tenant: through the faces of the cache, in all processes, and down to the file's bytes."""
 
 import asyncio
+import sqlite3
 import subprocess
 import sys
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -282,6 +284,18 @@ def test_no_byte_of_a_forgotten_tenant_is_left_in_the_file(
         assert one.fetch(*others[5].place) == others[5]
         assert not one.problems()
     other.close()
+
+
+def test_tables_of_others_in_the_file_stay_as_they_are(store: SqliteStore, tmp_path: Path) -> None:
+    lived(store, "acme", SECRET_WORDS)
+    rows = [(1, "Zanzibar"), (7, "tenant-acme"), (9, None)]
+    with closing(sqlite3.connect(tmp_path / "rag.db", isolation_level=None)) as foreign:
+        foreign.execute("CREATE TABLE orders (id INTEGER PRIMARY KEY, tenant TEXT)")
+        foreign.executemany("INSERT INTO orders VALUES (?, ?)", rows)
+        foreign.execute("DELETE FROM orders WHERE id = 1")
+        store.clear("scope-acme")
+        store.forget("tenant-acme")
+        assert foreign.execute("SELECT * FROM orders").fetchall() == rows[1:]
 
 
 def test_other_replicas_let_go_of_it(store: SqliteStore, tmp_path: Path) -> None:
