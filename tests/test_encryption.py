@@ -17,6 +17,7 @@ from stampcache.corpora import Change, Chunk, Committed, Metric, Reach
 from stampcache.errors import CodecError
 from stampcache.journal import Verdict
 from stampcache.model import Selector
+from stampcache.shelf import Record
 from stampcache.spaces import as_bytes
 from stampcache.stores.codec import Codec
 from stampcache.stores.keys import EncryptionKey, Key, keys_from, open_codec
@@ -227,6 +228,17 @@ def test_facts_that_somebody_changed_open_nothing(path: Path) -> None:
         SqliteStore(path, encryption_key=OLD)
 
 
+def test_opening_an_encrypted_store_again_writes_nothing(path: Path) -> None:
+    for _ in range(2):
+        SqliteStore(path, encryption_key=OLD).close()
+    facts: dict[str, str] = dict(sql(path, "SELECT name, value FROM stampcache_facts"))  # type: ignore[arg-type]  # rows of two
+
+    def refuse(name: str, value: str) -> str:
+        raise AssertionError(f"{name} is claimed anew")
+
+    assert open_codec(OLD, name="s", claim=refuse, fact=facts.get).codec.is_sealed
+
+
 # -- what is in a file -------------------------------------------------------------------------------
 
 
@@ -244,6 +256,17 @@ def test_no_question_answer_verdict_or_vector_can_be_read_in_the_file(
     assert b"tenant-acme" in raw, "digests stay, so that indexes work"
 
 
+def test_neither_key_nor_body_of_a_record_can_be_read_in_the_file(
+    store: SqliteStore, path: Path
+) -> None:
+    record = Record(key="a digest of Zanzibar", body=b"Zanzibar", tenant="t")
+    store.shelf.keep("x", [record], most=9)
+    assert list(store.shelf.kept("x", 9)) == [record]
+    assert b"Zanzibar" not in bytes_beside(path)
+    sql(path, "UPDATE stampcache_shelves SET key = 'other'")
+    assert list(store.shelf.kept("x", 9)) == []
+
+
 def test_the_secret_of_tenants_cannot_be_read_in_the_file(path: Path) -> None:
     with open_cache(f"sqlite:///{path}", encryption_key=OLD) as cache:
         secret = cache.core.intake.terms.master_secret
@@ -252,6 +275,8 @@ def test_the_secret_of_tenants_cannot_be_read_in_the_file(path: Path) -> None:
     assert secret.hex().encode() not in raw
     with open_cache(f"sqlite:///{path}", encryption_key=OLD) as cache:
         assert cache.core.intake.terms.master_secret == secret
+    with survey(path) as seen:
+        assert seen.has_secret
 
 
 def test_exact_and_semantic_hits_work_through_an_encrypted_file(path: Path) -> None:
@@ -412,7 +437,7 @@ def test_a_survey_of_an_encrypted_file_needs_the_key_only_for_entries(
     put_two(store)
     with survey(path) as seen:
         assert seen.is_encrypted
-        assert seen.has_secret
+        assert not seen.has_secret, "the application may have one of its own"
         assert seen.entries_in("p") == 2
         with pytest.raises(ConfigError, match="is encrypted"):
             list(seen.latest("s", 9))

@@ -1,9 +1,11 @@
 """Forgetting a tenant: through the faces of the cache, in all processes, and down to the file's bytes."""
 
 import asyncio
+import sqlite3
 import subprocess
 import sys
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -24,9 +26,11 @@ from stampcache import (
     StoreError,
     open_cache,
 )
+from stampcache.calibration import Subject
 from stampcache.corpora import Change, Chunk, Metric, Reach
 from stampcache.journal import Verdict
 from stampcache.model import BY_JUDGE, Entry, Selector
+from stampcache.pairs import Pair
 from stampcache.spaces import as_bytes
 from stampcache.stores.codec import Codec
 from stampcache.stores.sqlite import SqliteStore
@@ -125,6 +129,21 @@ def test_figures_of_a_forgotten_tenant_are_only_a_part_of_the_sum(open_face: Ope
     assert face.stats(everything=True).requests == before
 
 
+def pair_of(tenant: str) -> Pair:
+    return Pair(
+        asked="a",
+        stored="b",
+        score=None,
+        similarity=0.9,
+        subject=Subject(decider="d", embedder="e"),
+        entry_id="1",
+        tenant=tenant,
+        at=NOW,
+        sampled=True,
+        served=True,
+    )
+
+
 def test_nothing_of_it_is_kept_in_the_process_beside_the_store() -> None:
     clock = FakeClock()
     cache = open_cache(
@@ -145,10 +164,12 @@ def test_nothing_of_it_is_kept_in_the_process_beside_the_store() -> None:
     with stampcache.scope(tenant="acme", variety=3):
         cache.lookup(Request(question=LEAVE))
     digest = intake.tenant_digest("acme")
+    core.learning.noticed.add(pair_of(digest), doubtful=True)
     assert {one.entry.identity.tenant for one in core.due.peek(9)} > {digest}
     cache.forget("acme")
     assert digest not in {one.entry.identity.tenant for one in core.due.peek(9)}
     assert len(core.due) == 1
+    assert len(core.learning.noticed) == 0
     assert all(place[0].tenant != "acme" for place in intake._realms._known)
     assert digest not in intake._realms._owners.values()
     assert len(intake._varieties) == 0
@@ -263,6 +284,18 @@ def test_no_byte_of_a_forgotten_tenant_is_left_in_the_file(
         assert one.fetch(*others[5].place) == others[5]
         assert not one.problems()
     other.close()
+
+
+def test_tables_of_others_in_the_file_stay_as_they_are(store: SqliteStore, tmp_path: Path) -> None:
+    lived(store, "acme", SECRET_WORDS)
+    rows = [(1, "Zanzibar"), (7, "tenant-acme"), (9, None)]
+    with closing(sqlite3.connect(tmp_path / "rag.db", isolation_level=None)) as foreign:
+        foreign.execute("CREATE TABLE orders (id INTEGER PRIMARY KEY, tenant TEXT)")
+        foreign.executemany("INSERT INTO orders VALUES (?, ?)", rows)
+        foreign.execute("DELETE FROM orders WHERE id = 1")
+        store.clear("scope-acme")
+        store.forget("tenant-acme")
+        assert foreign.execute("SELECT * FROM orders").fetchall() == rows[1:]
 
 
 def test_other_replicas_let_go_of_it(store: SqliteStore, tmp_path: Path) -> None:

@@ -58,8 +58,9 @@ class Codec:
     damaged.
     """
 
-    def __init__(self, seal: Seal | None = None) -> None:
+    def __init__(self, seal: Seal | None = None, *, secret: bytes = b"") -> None:
         self._seal = seal
+        self._secret = secret
 
     @property
     def is_sealed(self) -> bool:
@@ -122,6 +123,16 @@ class Codec:
     def vector_size(self, dimension: int) -> int:
         """Return how many bytes a vector of so many components takes."""
         return dimension * _FLOAT_BYTES + (0 if self._seal is None else self._seal.overhead)
+
+    def alias(self, name: str, kind: str) -> str:
+        """Return under which name something is kept, where its own tells of what is in it.
+
+        In plain its own; else a digest of it, keyed with the secret of the store.
+        """
+        if self._seal is None:
+            return name
+        named = msgspec.msgpack.encode((kind, name))
+        return hashlib.blake2b(named, key=self._secret, digest_size=16, person=b"alias").hexdigest()
 
     def hide_mark(self, mark: str, place: tuple[str, str]) -> str | bytes:
         """Return the mark of an entry as it is kept: it may tell what a judge said of it."""

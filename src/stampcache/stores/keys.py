@@ -85,11 +85,11 @@ def open_codec(
     """
     keys = keys_from(given)
     if not keys:
-        if claim(_FACT, _PLAIN) != _PLAIN:
+        if (fact(_FACT) or claim(_FACT, _PLAIN)) != _PLAIN:
             raise ConfigError(f"{name} is encrypted: give the key as encryption_key=.")
         return Opened(Codec())
     seal_of = _seals()
-    founder = claim(_FACT, keys[0].id.hex())
+    founder = fact(_FACT) or claim(_FACT, keys[0].id.hex())
     if founder == _PLAIN:
         raise ConfigError(
             f"{name} is kept in plain, and encryption_key= is for new stores only: name another one,"
@@ -101,9 +101,9 @@ def open_codec(
             f"{name} is encrypted under another key than encryption_key=: give the one that it was"
             " opened with, also behind a new one in a list."
         )
-    if keys[0].id.hex() != founder:
+    if fact(_fact_of(keys[0])) is None:
         claim(_fact_of(keys[0]), _hidden(secret, keys[0], seal_of))
-    return Opened(Codec(seal_of(keys)), secret)
+    return Opened(Codec(seal_of(keys), secret=bytes.fromhex(secret)), secret)
 
 
 def _secret(
@@ -116,7 +116,8 @@ def _secret(
     """Return the tenants' secret, which is kept hidden under every key that ever came first."""
     for key in keys:
         if key.id.hex() == founder:  # two processes may be the first at once
-            kept = claim(_fact_of(key), _hidden(secrets.token_hex(32), key, seal_of))
+            fresh = _hidden(secrets.token_hex(32), key, seal_of)
+            kept = fact(_fact_of(key)) or claim(_fact_of(key), fresh)
         else:
             kept = fact(_fact_of(key)) or ""
         if kept:

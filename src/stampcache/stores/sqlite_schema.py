@@ -181,7 +181,8 @@ _SHELVES = """
     CREATE INDEX stampcache_shelves_order ON stampcache_shelves (shelf, id);
     CREATE INDEX stampcache_shelves_tenant ON stampcache_shelves (tenant);
 """
-# What was made before encryption is in plain, and says so from now on.
+# What was made before encryption is in plain, and says so from now on. A verdict on an entry that is gone
+# quotes a question, and nobody could say whose.
 _TENANTS = """
     CREATE INDEX stampcache_entries_tenant ON stampcache_entries (tenant);
     ALTER TABLE stampcache_servings ADD COLUMN tenant TEXT NOT NULL DEFAULT '';
@@ -196,6 +197,7 @@ _TENANTS = """
     UPDATE stampcache_verdicts SET tenant = coalesce((SELECT entries.tenant
         FROM stampcache_entries AS entries
         WHERE entries.entry_id = stampcache_verdicts.entry_id), '');
+    DELETE FROM stampcache_verdicts WHERE tenant = '';
     INSERT INTO stampcache_counts VALUES ('forgets', 0), ('rewrite_due', 0);
     INSERT OR IGNORE INTO stampcache_facts SELECT 'encryption', 'none'
         FROM stampcache_facts WHERE name = 'schema';

@@ -3,11 +3,15 @@
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 
+import msgspec
+
 from stampcache.errors import CodecError
 from stampcache.shelf import Record
 from stampcache.stores import sqlite_text
 from stampcache.stores.codec import Codec
 from stampcache.stores.sqlite_file import SqliteFile, translated
+
+_BOTH = msgspec.msgpack.Decoder(tuple[str, bytes])
 
 
 class SqliteShelf:
@@ -24,9 +28,9 @@ class SqliteShelf:
         rows = [
             (
                 shelf,
-                one.key,
+                self._codec.alias(one.key, "shelf"),
                 one.tenant,
-                self._codec.hide(one.body, "shelf", shelf, one.key),
+                self._hidden(shelf, one),
                 one.entry,
             )
             for one in records
@@ -43,8 +47,7 @@ class SqliteShelf:
         found = []
         for key, tenant, body in rows:
             with suppress(CodecError):  # damaged: of an answer nothing depends on it
-                shown = self._codec.show(body, "shelf", shelf, key)
-                found.append(Record(key=key, tenant=tenant, body=shown))
+                found.append(self._shown(shelf, key, tenant, body))
         return found
 
     def take(self, shelf: str, keys: Sequence[str]) -> Sequence[str]:
@@ -54,5 +57,21 @@ class SqliteShelf:
             return [
                 key
                 for key in dict.fromkeys(keys)
-                if writer.execute(sqlite_text.UNSHELVE, (shelf, key)).rowcount
+                if writer.execute(
+                    sqlite_text.UNSHELVE, (shelf, self._codec.alias(key, "shelf"))
+                ).rowcount
             ]
+
+    def _hidden(self, shelf: str, record: Record) -> bytes:
+        """Return the body as it is kept; in a sealed store its key is in it, which may be guessed at."""
+        if not self._codec.is_sealed:
+            return record.body
+        alias = self._codec.alias(record.key, "shelf")
+        both = msgspec.msgpack.encode((record.key, record.body))
+        return self._codec.hide(both, "shelf", shelf, alias)
+
+    def _shown(self, shelf: str, alias: str, tenant: str, raw: bytes) -> Record:
+        if not self._codec.is_sealed:
+            return Record(key=alias, tenant=tenant, body=raw)
+        key, body = _BOTH.decode(self._codec.show(raw, "shelf", shelf, alias))
+        return Record(key=key, tenant=tenant, body=body)

@@ -66,7 +66,7 @@ class SqliteSurvey:
     @property
     def has_secret(self) -> bool:
         """Whether the tenants' keys are derived from a secret that the file itself holds."""
-        return "secret" in self._facts or self.is_encrypted
+        return "secret" in self._facts
 
     @property
     def is_encrypted(self) -> bool:

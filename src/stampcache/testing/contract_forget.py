@@ -2,10 +2,13 @@
 
 import threading
 
+from msgspec.structs import replace
+
 from stampcache.corpora import Change, Chunk, Metric, Reach
 from stampcache.journal import Verdict
 from stampcache.model import Entry, Selector
 from stampcache.ports import Forgotten, Store
+from stampcache.shelf import Record
 from stampcache.spaces import as_bytes
 from stampcache.testing.samples import NOW, make_entry, unit
 
@@ -57,7 +60,12 @@ class ForgetContract:
     def test_forgetting_nobody_or_again_removes_nothing(self, store: Store) -> None:
         entry = _of("t", "k")
         store.put(entry, None, store.sequence())
+        nobodys = replace(_judged(entry), tenant="")
+        store.journal.judged(nobodys)
+        store.shelf.keep("x", [Record(key="a", body=b"b")], most=9)
         assert store.forget("") == Forgotten()
+        assert list(store.journal.verdicts(9)) == [nobodys]
+        assert len(store.shelf.kept("x", 9)) == 1
         assert store.forget("nobody%") == Forgotten()
         assert store.fetch(*entry.place) == entry
         store.forget("t")
