@@ -16,7 +16,7 @@ from stampcache import AsyncCache, Cache, Hit, Request, Scope, Settings, open_ca
 
 HOSTILE = (
     "acme", "acme2", "acm", "acme:b", "acme*", "acm?", "[ab]", "a", "b", "ab", "a,b", "a/b", "a\nb",
-    "a\r\n$4\r\nPING\r\n", "{acme}", "{a", "a}", "{}", "}{", "*", "?", "[^a]", "\\", "'; redis.call('FLUSHALL')",
+    "a\r\n$4\r\nPING\r\n", "{acme}", "{a", "a}", "{}", "}{", "*", "?", "[^a]", "\\", "';FLUSHALL",
     "ACME", "acme\u0301", "acm\u00e9", "\u202eemca", "default", "default:acme", "%", "_", " ", "a b",
     "\u79df\u6237", "acme\x00", "\x00", "stampcache", "stampcache:", "stampcache:*",
 )  # fmt: skip

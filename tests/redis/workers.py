@@ -11,15 +11,19 @@ from textwrap import dedent
 from typing import Any
 
 
+def environment() -> dict[str, str]:
+    """Return an environment in which a Python can import what the tests can."""
+    return dict(os.environ, PYTHONPATH=os.pathsep.join(path for path in sys.path if path))
+
+
 def python(code: str, *arguments: str, within: Sequence[str] = ()) -> subprocess.Popen[str]:
     """Start a Python with this code; it can import what the tests can."""
-    environment = dict(os.environ, PYTHONPATH=os.pathsep.join(path for path in sys.path if path))
     return subprocess.Popen(
         [*within, sys.executable, "-c", dedent(code), *arguments],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         text=True,
-        env=environment,
+        env=environment(),
     )
 
 
