@@ -15,7 +15,7 @@ BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
 PROJECTS := pyproject.toml integrations/langchain/pyproject.toml integrations/llama-index/pyproject.toml
 SOURCES := src integrations/langchain/langchain_stampcache integrations/llama-index/llama_index_stampcache
-BENCHES ?= latency thresholds validity watch freshness differential cases conversations overhead
+BENCHES ?= latency thresholds validity watch freshness differential cases conversations overhead stores
 PURE := */stampcache/canonical.py,*/stampcache/model.py,*/stampcache/request.py,*/stampcache/outcome.py,*/stampcache/identity.py,*/stampcache/signature.py,*/stampcache/decide.py,*/stampcache/guards/*.py,*/stampcache/flows/*.py,*/stampcache/effects/*.py,*/stampcache/refusals.py,*/stampcache/ttl.py,*/stampcache/eviction.py,*/stampcache/calibration.py,*/stampcache/unkeyed.py,*/stampcache/corpora.py,*/stampcache/spaces.py,*/stampcache/reaching.py,*/stampcache/differing.py,*/stampcache/stores/selection.py,*/stampcache/freshness.py,*/stampcache/kinds.py,*/stampcache/journal.py,*/stampcache/judging/replies.py
 export HF_HUB_OFFLINE := 1
 export TOKENIZERS_PARALLELISM := false
@@ -90,4 +90,4 @@ docs: $(VENV)/.dev
 	$(BIN)/python -m pytest tests/test_docs.py
 
 clean:
-	rm -rf $(VENV) $(VENV)-oldest-* .mypy_cache .pytest_cache .ruff_cache .hypothesis .coverage
+	rm -rf $(VENV) $(VENV)-oldest-* .venv-peer-* .mypy_cache .pytest_cache .ruff_cache .hypothesis .coverage

@@ -7,7 +7,7 @@ import gc
 import random
 import statistics
 import time
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Callable, Sequence
 from typing import TypeAlias
 
 Row: TypeAlias = dict[str, object]
@@ -38,27 +38,15 @@ def timed(what: str, calls: Sequence[Callable[[], object]]) -> Row:
     return told(what, spent(calls))
 
 
-def spent(calls: Sequence[Callable[[], object]]) -> list[float]:
-    """Return the microseconds of each call."""
-    gc.collect()
+def spent(calls: Sequence[Callable[[], object]], *, collect: bool = True) -> list[float]:
+    """Return the microseconds of each call; without ``collect`` garbage is the caller's affair."""
+    if collect:
+        gc.collect()
     gc.disable()
     took = []
     for call in calls:
         start = time.perf_counter_ns()
         call()
-        took.append((time.perf_counter_ns() - start) / 1_000)
-    gc.enable()
-    return took
-
-
-async def aspent(calls: Sequence[Callable[[], Awaitable[object]]]) -> list[float]:
-    """See `spent`, one after the other."""
-    gc.collect()
-    gc.disable()
-    took = []
-    for call in calls:
-        start = time.perf_counter_ns()
-        await call()
         took.append((time.perf_counter_ns() - start) / 1_000)
     gc.enable()
     return took

@@ -28,7 +28,7 @@ class Cluster:
     @property
     def url(self) -> str:
         """How a client is told of it: by one of its nodes."""
-        return f"redis://127.0.0.1:{self.nodes[0].port}/0"
+        return f"redis://127.0.0.1:{self.nodes[0].port}/0?cluster=1"
 
     @property
     def masters(self) -> list[Server]:

@@ -83,7 +83,9 @@ class Server:
     @property
     def url(self) -> str:
         """Over TCP, or TLS where it has that."""
-        return f"{'rediss' if self.tls else 'redis'}://{self.host}:{self.port}/0"
+        if self.tls is None:
+            return f"redis://{self.host}:{self.port}/0"
+        return f"rediss://{self.host}:{self.port}/0?ssl_ca_certs={self.tls.authority}"
 
     @property
     def socket_url(self) -> str:
