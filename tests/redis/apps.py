@@ -16,9 +16,17 @@ BOUND_S = 1.0
 """How late a process may hear of a change of another one, where it is not strict."""
 
 
-def opened(url: str, *, strict: bool = False, **options: Any) -> Cache:
+def opened(
+    url: str, *, strict: bool = False, near_capacity: int | None = None, **options: Any
+) -> Cache:
     """Open a cache as the processes of one application do."""
-    return open_cache(url, secret=SECRET, **options)
+    if strict:
+        url += f"{'&' if '?' in url else '?'}strict=1"
+    if near_capacity is None:
+        return open_cache(url, secret=SECRET, **options)
+    from stampcache.stores.redis.store import RedisStore
+
+    return open_cache(RedisStore(url, near_capacity=near_capacity), secret=SECRET, **options)
 
 
 def eventually(what: Callable[[], object], within_s: float = 10.0) -> bool:

@@ -98,7 +98,10 @@ def test_nothing_of_before_is_served_once_it_was_emptied(
     redis_server: Server, strict: bool
 ) -> None:
     documents = Documents()
-    with opened(redis_server.url, strict) as one, opened(redis_server.url, strict) as two:
+    with (
+        opened(redis_server.url, strict=strict) as one,
+        opened(redis_server.url, strict=strict) as two,
+    ):
         app, other = App(one, documents), App(two, documents)
         app.change("a")
         app.ask("a")
