@@ -1,4 +1,4 @@
-"""Who may reach the cache: the user and the TLS that docs/how-to/redis.md shows, and those who are refused."""
+"""Who may reach the cache: the user and the TLS of docs/how-to/redis.md, and those who are refused."""
 
 import re
 from collections.abc import Iterator
