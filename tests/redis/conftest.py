@@ -58,3 +58,9 @@ def redis_cluster(one_cluster: Cluster) -> Cluster:
     """Three masters without replicas, empty. Whoever stops one starts a `Cluster` of their own."""
     one_cluster.flush()
     return one_cluster
+
+
+@pytest.fixture
+def url(redis_server: Server) -> str:
+    """An empty server, over its socket, which is given time on a busy machine."""
+    return f"{redis_server.socket_url}?timeout_s=5"

@@ -1,0 +1,79 @@
+"""What is wrong with a server, for `stampcache doctor`: one sentence each that says how to mend it."""
+
+import time
+from collections.abc import Mapping, Sequence
+
+from stampcache.errors import StoreError
+from stampcache.stores.redis.client import Client
+
+_OLDEST = (7, 0)
+_SLOW_S = 0.05
+_PINGS = 5
+
+
+def problems_of(client: Client) -> Sequence[str]:
+    """Ask the server, and return what is wrong.
+
+    Raises:
+        StoreError: it cannot be asked.
+    """
+    facts: Mapping[str, object] = _facts(client)
+    found = [*_version(facts), *_eviction(facts), *_persistence(client, facts)]
+    seconds = _latency_s(client)
+    if seconds > _SLOW_S:
+        found.append(
+            f"A round trip to the server takes {seconds * 1e3:.0f} ms; run it nearer to the application."
+        )
+    return found
+
+
+def _facts(client: Client) -> Mapping[str, object]:
+    facts: dict[str, object] = {}
+    for section in ("server", "memory", "persistence"):
+        said = client.plain("INFO", section)
+        if isinstance(said, Mapping):
+            facts |= said
+    return facts
+
+
+def _version(facts: Mapping[str, object]) -> Sequence[str]:
+    said = str(facts.get("redis_version", "0"))
+    numbers = tuple(int(one) for one in said.split(".")[:2] if one.isdecimal())
+    if numbers >= _OLDEST:
+        return []
+    return [f"The server is Redis {said}; the cache needs 7.0 or newer."]
+
+
+def _eviction(facts: Mapping[str, object]) -> Sequence[str]:
+    policy = facts.get("maxmemory_policy", "noeviction")
+    if policy == "noeviction":
+        return []
+    return [
+        f"The server evicts keys by itself (maxmemory-policy {policy}), which would lose marks and logs;"
+        " set it to noeviction: the cache keeps its own bound."
+    ]
+
+
+def _persistence(client: Client, facts: Mapping[str, object]) -> Sequence[str]:
+    settings = client.address.settings
+    if facts.get("loading"):
+        return ["The server is still loading its data; wait."]
+    if facts.get("aof_enabled") and facts.get("aof_last_write_status") != "ok":
+        return ["The server cannot write its append-only file; look at its disk."]
+    if settings.durable and not facts.get("aof_enabled"):
+        return [
+            "The store is opened as durable=1, but the server keeps no append-only file; set appendonly yes"
+            " and appendfsync always, or leave out durable."
+        ]
+    return []
+
+
+def _latency_s(client: Client) -> float:
+    best = float("inf")
+    for _ in range(_PINGS):
+        start = time.perf_counter()
+        client.plain("PING")
+        best = min(best, time.perf_counter() - start)
+    if best == float("inf"):
+        raise StoreError("The Redis store failed (no ping was answered); look at the server.")
+    return best

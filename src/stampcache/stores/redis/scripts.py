@@ -1,0 +1,71 @@
+"""The Lua functions of the Redis store: one file per verb, with the parts it needs in front of it."""
+
+import hashlib
+from importlib.resources import files
+from types import MappingProxyType
+
+from msgspec import Struct
+
+_PARTS = MappingProxyType(
+    {
+        "put": ("fencing",),
+        "since": ("fencing",),
+        "invalidate": ("selecting",),
+        "declare": ("corpora",),
+        "begin": ("corpora",),
+        "note": ("corpora",),
+        "standing": ("corpora",),
+        "chunks": ("corpora",),
+        "alike": ("corpora",),
+        "commit": ("corpora", "selecting"),
+    }
+)
+_VERBS = tuple(
+    [
+        "beside",
+        "check",
+        "clear",
+        "confirm",
+        "damaged",
+        "fetch",
+        "follow",
+        "give",
+        "judged",
+        "log-change",
+        "observe",
+        "purge",
+        "reach",
+        "reached",
+        "reaches",
+        "remove",
+        "renew",
+        "report",
+        "sample",
+        "take",
+        "tally",
+        "ticket",
+        "uses",
+    ]
+)
+
+
+class Script(Struct, frozen=True):
+    """The source of a verb, and the digest by which a server knows it."""
+
+    source: str
+    sha: str
+
+
+def load_scripts() -> dict[str, Script]:
+    """Return all verbs by name."""
+    folder = files("stampcache.stores.redis") / "lua"
+
+    def source(name: str) -> str:
+        return (folder / f"{name}.lua").read_text("utf-8")
+
+    found = {}
+    for verb in (*_PARTS, *_VERBS):
+        text = "\n".join(source(name) for name in ("prelude", *_PARTS.get(verb, ()), verb))
+        sha = hashlib.sha1(text.encode(), usedforsecurity=False).hexdigest()
+        found[verb] = Script(text, sha)
+    return found
