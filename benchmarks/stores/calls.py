@@ -8,14 +8,14 @@ from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 
-import redis.asyncio
-from stampcache.stores.redis.store import RedisStore
-
 import redis
+import redis.asyncio
+
 from benchmarks.stores.timing import TASKS, Row, answer, drawn, percentile, question, spent, told
 from stampcache import Answer, Cache, Hit, Request, Settings, open_cache
 from stampcache.ports import Store
 from stampcache.stores.memory import MemoryStore
+from stampcache.stores.redis.store import RedisStore
 from stampcache.stores.sqlite import SqliteStore
 
 SETTINGS = Settings(model="deepseek-chat", params={"temperature": 0, "max_tokens": 512})

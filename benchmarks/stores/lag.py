@@ -10,11 +10,11 @@ import time
 from collections.abc import Sequence
 
 from benchmarks.stores.timing import Row, percentile
-from tests.redis.workers import Worker, code, workers
+from tests.redis.workers import Worker, workers
 
 READERS = 3
 
-_READER = code("""
+_READER = """
     import time
     from stampcache import Hit
     from tests.redis.apps import App, Documents, opened
@@ -37,9 +37,9 @@ _READER = code("""
             last_old, looks = began, looks + 1
             time.sleep(0.0002)
         tell([last_old, looks])
-""")
+"""
 
-_WRITER = code("""
+_WRITER = """
     import time
     from tests.redis.apps import App, Documents, opened
 
@@ -51,7 +51,7 @@ _WRITER = code("""
         hear()
         assert app.change(source)
         tell(time.monotonic_ns())
-""")
+"""
 
 
 def measured(url: str, rounds: int) -> list[Row]:

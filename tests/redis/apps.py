@@ -17,16 +17,21 @@ BOUND_S = 1.0
 
 
 def opened(
-    url: str, *, strict: bool = False, near_capacity: int | None = None, **options: Any
+    url: str,
+    *,
+    strict: bool = False,
+    near_capacity: int | None = None,
+    secret: str = SECRET,
+    **options: Any,
 ) -> Cache:
     """Open a cache as the processes of one application do."""
     if strict:
         url += f"{'&' if '?' in url else '?'}strict=1"
-    if near_capacity is None:
-        return open_cache(url, secret=SECRET, **options)
+    from stampcache.stores.redis.sealing import seal_key
     from stampcache.stores.redis.store import RedisStore
 
-    return open_cache(RedisStore(url, near_capacity=near_capacity), secret=SECRET, **options)
+    room = {} if near_capacity is None else {"near_capacity": near_capacity}
+    return open_cache(RedisStore(url, seal_key=seal_key(secret), **room), secret=secret, **options)
 
 
 def eventually(what: Callable[[], object], within_s: float = 10.0) -> bool:

@@ -12,7 +12,8 @@ import sys
 import threading
 from collections import Counter
 
-from stampcache import AsyncCache, Cache, Hit, Request, Scope, Settings, open_cache
+from stampcache import AsyncCache, Cache, Hit, Request, Scope, Settings
+from tests.redis.apps import opened
 
 HOSTILE = (
     "acme", "acme2", "acm", "acme:b", "acme*", "acm?", "[ab]", "a", "b", "ab", "a,b", "a/b", "a\nb",
@@ -110,7 +111,7 @@ def probe_together(cache: Cache, seed: int, probes: int) -> Tally:
 def main() -> None:
     """Probe, and print the tally as JSON."""
     url, seed, probes = sys.argv[1:]
-    with open_cache(url, secret="the same in every process, 32 bytes") as cache:
+    with opened(url) as cache:
         print(json.dumps(probe_together(cache, int(seed), int(probes))))
 
 

@@ -7,10 +7,10 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
-
 import redis
-from stampcache import Cache, Hit, Request, Scope, open_cache
-from tests.redis.apps import SECRET, opened
+
+from stampcache import Cache, Hit, Request, Scope
+from tests.redis.apps import opened
 from tests.redis.servers import Server
 
 TENANTS = ("acme", "umbrella")
@@ -114,7 +114,7 @@ def test_an_entry_that_was_made_without_the_secret_is_not_served(
     mine = {key: raw.get(key) for key in strings(raw)}
     with (
         Server() as other,
-        open_cache(other.url, secret="of somebody else, 32 bytes long") as cache,
+        opened(other.url, secret="of somebody else, 32 bytes long") as cache,
     ):
         for request in asked():
             cache.update(request, "poison", outcome=cache.lookup(request))
@@ -162,6 +162,3 @@ def counted(cache: Cache) -> dict[str, int]:
     return {
         name: n for name, n in counters.items() if "corrupt" in name or name.startswith("error")
     }
-
-
-assert SECRET

@@ -1,18 +1,16 @@
 """Processes of threads and tasks on one Redis: whose answer, how many makings, what a kill leaves."""
 
-import json
-import subprocess
-import sys
 import time
+from textwrap import dedent
 
 import pytest
 
 import stampcache
-from stampcache import Hit, Request, open_cache
-from tests.redis.apps import SECRET
+from stampcache import Hit, Request
+from tests.redis.apps import SECRET, opened
 from tests.redis.probing import scopes
 from tests.redis.servers import Server
-from tests.redis.workers import Worker, code, environment, workers
+from tests.redis.workers import Worker, workers
 
 PROCESSES = 8
 EACH = 25
@@ -22,14 +20,14 @@ EACH = 25
 
 
 def test_no_hostile_name_reaches_the_partition_of_another(redis_server: Server) -> None:
-    command = [sys.executable, "-m", "tests.redis.probing", redis_server.url]
-    processes = [
-        subprocess.Popen(
-            [*command, str(seed), "1200"], stdout=subprocess.PIPE, text=True, env=environment()
-        )
-        for seed in range(PROCESSES)
-    ]
-    tallies = [json.loads(process.communicate(timeout=120)[0]) for process in processes]
+    probing = """
+        from tests.redis.apps import opened
+        from tests.redis.probing import probe_together
+        with opened(arguments[0]) as cache:
+            tell(probe_together(cache, number, 1200))
+    """
+    with workers(PROCESSES, probing, redis_server.url) as started:
+        tallies = [worker.hear() for worker in started]
     assert [tally["wrong"] for tally in tallies] == [0] * PROCESSES
     assert [tally["error"] for tally in tallies] == [0] * PROCESSES
     assert all(tally["hit"] > 0 for tally in tallies)
@@ -39,7 +37,7 @@ def test_clearing_a_hostile_name_clears_exactly_that_one(redis_server: Server) -
     for foreign in ("acme", "stampcache", "{stampcache}"):
         redis_server.cli("SET", foreign, "foreign")
     asked = {str(one): Request(question="q", scope=one) for one in scopes()}
-    with open_cache(redis_server.url, secret=SECRET) as cache:
+    with opened(redis_server.url) as cache:
         for name, request in asked.items():
             cache.update(request, name, outcome=cache.lookup(request))
         left = len(asked)
@@ -59,12 +57,13 @@ def test_clearing_a_hostile_name_clears_exactly_that_one(redis_server: Server) -
 
 # -- how many makings ------------------------------------------------------------------------------
 
-ASKING = code("""
+ASKING = dedent("""
     import asyncio, threading, time
-    from stampcache import Request, open_cache
+    from stampcache import Request
+    from tests.redis.apps import opened
 
     url, secret, each = arguments
-    cache, made, got = open_cache(url, secret=secret), [], []
+    cache, made, got = opened(url), [], []
 
     def make():
         made.append(time.time())
@@ -151,10 +150,11 @@ def test_others_take_over_from_a_leader_that_died_or_stopped(
 
 # -- what a kill leaves ----------------------------------------------------------------------------
 
-WRITING = code("""
-    from stampcache import Evidence, Request, Stored, open_cache
+WRITING = dedent("""
+    from stampcache import Evidence, Request, Stored
+    from tests.redis.apps import opened
     url, secret = arguments
-    cache, at = open_cache(url, secret=secret), 0
+    cache, at = opened(url), 0
     while True:
         request = Request(question=f"question {number}.{at}")
         evidence = [Evidence(corpus="c", source=f"{at % 5}", text="t")]
@@ -179,7 +179,7 @@ def test_killed_writers_leave_whole_entries_and_all_that_was_acknowledged(
                 worker.hear()
             worker.kill()
             last.append(max([4 + 11 * number, *worker.rest()]))
-    with open_cache(redis_server.url, secret=SECRET) as cache:
+    with opened(redis_server.url) as cache:
         assert not cache.core.store.problems()
         for number, count in enumerate(last):
             for at in range(count + 1):
@@ -192,20 +192,21 @@ def test_killed_writers_leave_whole_entries_and_all_that_was_acknowledged(
 
 
 def test_a_writer_that_was_stopped_in_mid_making_stores_nothing_late(redis_server: Server) -> None:
-    making = code("""
-        from stampcache import Evidence, Request, open_cache
+    making = """
+        from stampcache import Evidence, Request
+        from tests.redis.apps import opened
         url, secret = arguments
-        cache = open_cache(url, secret=secret)
+        cache = opened(url)
         outcome = cache.lookup(Request(question="q"))
         tell("read")
         hear()
         evidence = [Evidence(corpus="c", source="s", text="old")]
         done = cache.update(Request(question="q"), "old", outcome=outcome, evidence=evidence)
         tell(getattr(getattr(done, "reason", None), "name", "STORED"))
-    """)
+    """
     with (
         workers(1, making, redis_server.url, SECRET) as (worker,),
-        open_cache(redis_server.url, secret=SECRET) as cache,
+        opened(redis_server.url) as cache,
     ):
         assert worker.hear() == "read"
         worker.pause()

@@ -12,7 +12,7 @@ from tests.redis.clusters import Cluster
 from tests.redis.networks import THERE, Network
 from tests.redis.proxy import Proxy
 from tests.redis.servers import Server, need
-from tests.redis.workers import code, python, workers
+from tests.redis.workers import python, workers
 
 
 def test_a_server_is_gone_with_its_folder() -> None:
@@ -144,7 +144,7 @@ def test_a_network_of_its_own_is_slow_and_parted_at_will() -> None:
 
 
 def test_workers_say_what_they_saw_and_none_is_left() -> None:
-    echo = code("while (value := hear()) is not None: tell([number, value])")
+    echo = "while (value := hear()) is not None: tell([number, value])"
     with workers(2, echo) as started:
         for worker in started:
             worker.tell("a")

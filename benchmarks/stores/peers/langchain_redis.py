@@ -21,12 +21,12 @@ from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 
+import redis
 from langchain_core.caches import BaseCache
 from langchain_core.embeddings import Embeddings
 from langchain_core.outputs import Generation
 from langchain_redis import RedisCache, RedisSemanticCache
 
-import redis
 from benchmarks.stores.timing import TASKS, TENANTS, Row, answer, drawn, question, timed
 
 DIMENSION = 384
