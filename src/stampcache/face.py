@@ -56,7 +56,9 @@ class Face:
         )
         known, made = stamps or Stamps(), as_manifest(manifest)
         check(tenants, rules, flight_timeout_s)
-        opened = open_store(store, capacity=capacity) if isinstance(store, str) else None
+        opened = (
+            open_store(store, capacity=capacity, secret=secret) if isinstance(store, str) else None
+        )
         try:
             self.core: Core = assemble(
                 opened or store,  # type: ignore[arg-type]  # an object where it is no URL

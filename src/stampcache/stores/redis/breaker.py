@@ -33,16 +33,14 @@ class Breaker:
 
     def lets_through(self) -> bool:
         """Tell whether the caller may try; after a pause, one may."""
-        if self._open_until is None:
-            return True
+        return self._open_until is None or self._may_probe()
+
+    def _may_probe(self) -> bool:
         with self._lock:
-            if self._open_until is None:
-                return True
-            if self._now() < self._open_until:
-                return False
-            self._open_until = (
-                self._now() + self._pause_s
-            )  # others wait for what this one finds out
+            now = self._now()
+            if self._open_until is None or now < self._open_until:
+                return self._open_until is None  # it closed just now, or is open
+            self._open_until = now + self._pause_s  # others wait for what this one finds out
             return True
 
     def succeeded(self) -> None:

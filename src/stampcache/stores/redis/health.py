@@ -21,9 +21,8 @@ def problems_of(client: Client) -> Sequence[str]:
     found = [*_version(facts), *_eviction(facts), *_persistence(client, facts)]
     seconds = _latency_s(client)
     if seconds > _SLOW_S:
-        found.append(
-            f"A round trip to the server takes {seconds * 1e3:.0f} ms; run it nearer to the application."
-        )
+        took = f"{seconds * 1e3:.0f} ms"
+        found.append(f"A round trip to the server takes {took}; run it nearer to the application.")
     return found
 
 
@@ -49,8 +48,8 @@ def _eviction(facts: Mapping[str, object]) -> Sequence[str]:
     if policy == "noeviction":
         return []
     return [
-        f"The server evicts keys by itself (maxmemory-policy {policy}), which would lose marks and logs;"
-        " set it to noeviction: the cache keeps its own bound."
+        f"The server evicts keys by itself (maxmemory-policy {policy}), and loses marks and logs; set"
+        " it to noeviction: the cache keeps its own bound."
     ]
 
 
@@ -62,8 +61,8 @@ def _persistence(client: Client, facts: Mapping[str, object]) -> Sequence[str]:
         return ["The server cannot write its append-only file; look at its disk."]
     if settings.durable and not facts.get("aof_enabled"):
         return [
-            "The store is opened as durable=1, but the server keeps no append-only file; set appendonly yes"
-            " and appendfsync always, or leave out durable."
+            "The store is opened as durable=1, but the server keeps no append-only file; set"
+            " appendonly yes and appendfsync always, or leave out durable."
         ]
     return []
 

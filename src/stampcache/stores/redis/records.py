@@ -64,7 +64,7 @@ def found(raw: bytes, place: Place, seal: Seal) -> Found:
     head, body = raw[:_HEAD], raw[_HEAD:]
     if not head.isdigit():
         raise CodecError("An entry has no readable head; it was dropped.")
-    entry = codec.decode(seal.open(body))
+    entry = codec.decode_body(seal.open(body))
     if entry.place != place:
         raise CodecError("An entry stands at the address of another one; it was dropped.")
     return Found(entry, int(head[1:]), head[:1] != b"0")

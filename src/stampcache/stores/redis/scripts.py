@@ -20,32 +20,10 @@ _PARTS = MappingProxyType(
         "commit": ("corpora", "selecting"),
     }
 )
-_VERBS = tuple(
-    [
-        "beside",
-        "check",
-        "clear",
-        "confirm",
-        "damaged",
-        "fetch",
-        "follow",
-        "give",
-        "judged",
-        "log-change",
-        "observe",
-        "purge",
-        "reach",
-        "reached",
-        "reaches",
-        "remove",
-        "renew",
-        "report",
-        "sample",
-        "take",
-        "tally",
-        "ticket",
-        "uses",
-    ]
+_VERBS = (
+    *("beside", "check", "clear", "confirm", "damaged", "fetch", "follow", "give", "judged"),
+    *("log-change", "observe", "purge", "reach", "reached", "reaches", "remove", "renew", "report"),
+    *("sample", "take", "tally", "ticket", "uses"),
 )
 
 

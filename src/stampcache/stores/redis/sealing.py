@@ -2,7 +2,7 @@
 
     offset  size  meaning
     0       4     b"SCS" and the format version, 1
-    4       16    BLAKE2b of the rest, keyed
+    4       16    HMAC-SHA-256 of the rest, the first 16 bytes
     20      -     what was sealed
 
 The seal shows damage and forgery alike. It does not hide anything, and does not show that bytes which
@@ -10,7 +10,7 @@ were valid once were put back.
 """
 
 import hashlib
-from hmac import compare_digest
+import hmac
 
 from stampcache.errors import CodecError
 
@@ -40,12 +40,12 @@ class Seal:
                 f"An entry has the unknown seal {bytes(sealed[:4])!r}; it was dropped."
             )
         body = sealed[_BODY_AT:]
-        if not compare_digest(sealed[len(_HEAD) : _BODY_AT], self._mac(body)):
+        if not hmac.compare_digest(sealed[len(_HEAD) : _BODY_AT], self._mac(body)):
             raise CodecError("An entry is damaged, or sealed with another key; it was dropped.")
         return body
 
     def _mac(self, raw: bytes) -> bytes:
-        return hashlib.blake2b(raw, digest_size=_MAC_BYTES, key=self._key, person=b"seal").digest()
+        return hmac.digest(self._key, raw, "sha256")[:_MAC_BYTES]
 
 
 def seal_key(secret: bytes | str) -> bytes:

@@ -24,6 +24,7 @@ from stampcache.stores.redis.health import problems_of
 from stampcache.stores.redis.journal import RedisJournal
 from stampcache.stores.redis.neighbours import Neighbours
 from stampcache.stores.redis.replica import Lag, Replica
+from stampcache.stores.redis.sealing import seal_key
 from stampcache.stores.redis.secrets import Facts
 from stampcache.stores.redis.verbs import Verbs
 
@@ -69,7 +70,7 @@ class RedisStore:
         self._uses = Uses()
         self.client = Client(address, lost=self._replica.flush)
         self._facts = Facts(seal_key)
-        self.verbs = Verbs(self._replica, self._uses, capacity=capacity, seal=self._facts.seal)
+        self.verbs = Verbs(self._replica, self._uses, capacity=capacity, facts=self._facts)
         self._neighbours = Neighbours(
             self._replica, self.verbs, self.client.answer, capacity=vector_capacity
         )
@@ -222,6 +223,11 @@ class RedisStore:
             self._uses.take()  # use counts may be lost; a store that is away keeps nobody from closing
         finally:
             self.client.close()
+
+
+def open_redis(url: str, *, capacity: int, secret: bytes | str | None) -> RedisStore:
+    """Return the store that a URL names; with a secret of the application's own, sealed by that."""
+    return RedisStore(url, capacity=capacity, seal_key=None if secret is None else seal_key(secret))
 
 
 def _asked(ask: Any) -> Verb[Any]:
