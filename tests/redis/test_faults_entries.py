@@ -58,7 +58,7 @@ def strings(raw: Any) -> list[bytes]:
 
 
 DAMAGES: dict[str, Callable[[bytes], bytes]] = {
-    "a bit flipped in its head": lambda value: bytes([value[0] ^ 1]) + value[1:],
+    "a bit flipped in its seal": lambda value: value[:25] + bytes([value[25] ^ 1]) + value[26:],
     "a bit flipped in its middle": lambda value: (
         value[: len(value) // 2]
         + bytes([value[len(value) // 2] ^ 4])
@@ -145,13 +145,12 @@ def test_everything_else_that_is_kept_may_be_gone_or_of_another_type(
     assert looked(redis_server.url) == [True] * len(asked())
 
 
-def test_damage_is_told_by_the_counters_and_by_problems(redis_server: Server, raw: Any) -> None:
+def test_damage_is_told_by_the_counters(redis_server: Server, raw: Any) -> None:
     filled(redis_server.url)
     key = strings(raw)[0]
     raw.set(key, b"hello", keepttl=True)
     with opened(redis_server.url) as cache:
         counters = counted(cache)
-        assert cache.core.store.problems()
         for request in asked():
             cache.lookup(request)
         assert counted(cache) != counters
