@@ -102,7 +102,6 @@ async def _at_once(url: str, count: int, calls: int) -> list[Row]:
                 asked = _warm(cache, numbers)
                 look = cache.aio.lookup
                 rate = await _rate([partial(look, one) for one in asked])
-                await cache.aio.close()
             what = f"exact hits of {TASKS} tasks, {name}"
             rows.append({"what": what, "calls": calls, "per s": rate})
     return [*rows, await _plain(url, numbers)]
