@@ -36,7 +36,7 @@ def test_a_change_whose_reply_is_lost_is_told_or_said_not_to_be(redis_server: Se
     documents = Documents()
     with (
         Proxy(redis_server.port) as proxy,
-        opened(proxy.url) as far,
+        opened(f"{proxy.url}?slow_timeout_s=0.5") as far,
         opened(redis_server.url, strict=True) as near,
     ):
         app, other = App(far, documents), App(near, documents)
