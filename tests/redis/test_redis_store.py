@@ -1,5 +1,7 @@
 """The Redis store keeps the contract: in both modes, with little room, through two stores."""
 
+import asyncio
+import threading
 from collections.abc import Iterator
 
 import pytest
@@ -56,6 +58,52 @@ class TestStrictRedisStoreThroughTwoConnections(StoreContract):
         yield WritingThroughOne(first, second)  # type: ignore[misc]  # as above
         first.close()
         second.close()
+
+
+class TestRedisStoreForTasks(StoreContract):
+    """The verbs of the async face go through it, on a loop of their own."""
+
+    @pytest.fixture
+    def loop(self) -> Iterator[asyncio.AbstractEventLoop]:
+        loop = asyncio.new_event_loop()
+        thread = threading.Thread(target=loop.run_forever)
+        thread.start()
+        yield loop
+        asyncio.run_coroutine_threadsafe(loop.shutdown_asyncgens(), loop).result()
+        loop.call_soon_threadsafe(loop.stop)
+        thread.join()
+        loop.close()
+
+    @pytest.fixture
+    def store(self, url: str, loop: asyncio.AbstractEventLoop) -> Iterator[Store]:
+        store = RedisStore(url + "&strict=1")
+        yield ThroughTasks(store, loop)  # type: ignore[misc]  # a proxy by attribute has every verb
+        store.close()
+
+    @pytest.fixture
+    def small_store(self, url: str, loop: asyncio.AbstractEventLoop) -> Iterator[Store]:
+        store = RedisStore(url + "&prefix=small", capacity=3)
+        yield ThroughTasks(store, loop)  # type: ignore[misc]  # as above
+        store.close()
+
+
+class ThroughTasks:
+    """Hands each verb that the async face has to it, and waits."""
+
+    def __init__(self, store: RedisStore, loop: asyncio.AbstractEventLoop) -> None:
+        self._store = store
+        self._face = store.aio()
+        self._loop = loop
+
+    def __getattr__(self, verb: str) -> object:
+        asked = getattr(self._face, verb, None)
+        if asked is None:
+            return getattr(self._store, verb)
+
+        def wait(*args: object, **named: object) -> object:
+            return asyncio.run_coroutine_threadsafe(asked(*args, **named), self._loop).result()
+
+        return wait
 
 
 class Alternating:

@@ -1,27 +1,29 @@
-"""The sync edge to a server: pools, timeouts, one retry of a broken connection, and the breaker."""
+"""The sync edge to a server: connections, timeouts, one retry of a broken one, and the breaker."""
 
 import os
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import redis
-from redis.backoff import ExponentialBackoff, NoBackoff
-from redis.cluster import RedisCluster
+from redis.backoff import NoBackoff
+from redis.exceptions import MovedError
 from redis.retry import Retry
 
 from stampcache.errors import ConfigError, StoreError
 from stampcache.stores.redis import failures
 from stampcache.stores.redis.address import Address
-from stampcache.stores.redis.asking import Ask, Command, Run
+from stampcache.stores.redis.asking import Ask, Command, Run, Word
 from stampcache.stores.redis.breaker import Breaker
 from stampcache.stores.redis.names import base_of
+from stampcache.stores.redis.pool import Pool
 from stampcache.stores.redis.scripts import load_scripts
+from stampcache.stores.redis.whereabouts import Host, Whereabouts, options_of
 
 _FAILURES = 3
 _PAUSE_S, _LONGEST_PAUSE_S = 1.0, 10.0
-_TRIES = 2
+TRIES = 3
 
 
 class Client:
@@ -38,7 +40,8 @@ class Client:
         self._lost = lost
         self._pid = os.getpid()
         self._opening = threading.Lock()
-        self._clients: dict[bool, Any] = {}
+        self.where = Whereabouts(address, self.base)
+        self._pools: dict[tuple[Host, bool], Pool] = {}
         self._closed = False
 
     @property
@@ -52,7 +55,8 @@ class Client:
             return False
         self._pid = os.getpid()
         self._opening = threading.Lock()
-        self._clients = {}
+        self._pools = {}
+        self.where = Whereabouts(self.address, self.base)
         return True
 
     def answer(self, ask: Ask) -> Any:
@@ -63,27 +67,37 @@ class Client:
         """
         self.check_open()
         if not self.breaker.lets_through():
-            raise StoreError("The Redis store is left alone for a while, since it failed just now.")
-        tries = 1 if isinstance(ask, Run) and ask.once else _TRIES
+            raise StoreError(self.left_alone)
+        tries = 1 if isinstance(ask, Run) and ask.once else TRIES
         while True:
             tries -= 1
             try:
                 reply = self._send(ask)
             except failures.ALL as error:
-                if self.failed(error) and tries and isinstance(error, failures.REPEATABLE):
+                if self.failed(error) and tries:
                     continue
                 raise failures.store_error(error) from error
             self.breaker.succeeded()
             return reply
 
     def failed(self, error: Exception) -> bool:
-        """Count a failure; tell whether it is of a server that was there a moment ago."""
+        """Take note of a failure; tell whether asking again may do."""
+        if isinstance(error, MovedError):
+            self._lost()
+            self.where.moved(error.host, error.port)
+            return True
         if not isinstance(error, failures.AWAY):
             self.breaker.succeeded()  # it said no, but it said something
             return False
         self._lost()
+        self.where.lost()
         self.breaker.failed()
-        return not self.breaker.is_open
+        return isinstance(error, failures.REPEATABLE) and not self.breaker.is_open
+
+    @property
+    def left_alone(self) -> str:
+        """What is said while nobody asks the server."""
+        return f"{self.address.shown} is left alone for a while, since it failed just now."
 
     def check_open(self) -> None:
         """Refuse to go on after `close`."""
@@ -94,63 +108,70 @@ class Client:
         """Let go of all connections."""
         self._closed = True
         with self._opening:
-            for client in self._clients.values():
-                client.close()
-            self._clients.clear()
+            for pool in self._pools.values():
+                pool.disconnect()
+            self._pools.clear()
 
     def plain(self, *words: str) -> Any:
-        """Return the reply to a command that names no key, such as ``INFO memory``."""
+        """Return the reply to a command that names no key, such as ``INFO memory``.
+
+        Raises:
+            StoreError: there is none.
+        """
         self.check_open()
         try:
-            client = self._client(slow=True)
-            if self.address.settings.cluster:
-                slot = client.keyslot(self.base)
-                node = client.nodes_manager.get_node_from_slot(slot)
-                return client.execute_command(*words, target_nodes=node)
-            return client.execute_command(*words)
+            return self._pool(slow=True).execute(words)
         except failures.ALL as error:
             raise failures.store_error(error) from error
 
-    def _send(self, ask: Ask) -> Any:
-        client = self._client(slow=isinstance(ask, Run) and ask.slow)
+    def words_of(self, ask: Ask) -> tuple[Word, ...]:
+        """Return what is sent for an ask, of a script its digest."""
         if isinstance(ask, Command):
-            return client.execute_command(ask.name, self.base + ask.key, *ask.args)
-        script = self.scripts[ask.verb]
+            return (ask.name, self.base + ask.key, *ask.args)
+        return ("EVALSHA", self.scripts[ask.verb].sha, 1, self.base, *ask.args)
+
+    def source_words(self, ask: Run) -> tuple[Word, ...]:
+        """Return what is sent where a server does not know a script."""
+        return ("EVAL", self.scripts[ask.verb].source, 1, self.base, *ask.args)
+
+    def _send(self, ask: Ask) -> Any:
+        pool = self._pool(slow=isinstance(ask, Run) and ask.slow)
         try:
-            return client.execute_command("EVALSHA", script.sha, 1, self.base, *ask.args)
+            return pool.execute(self.words_of(ask))
         except failures.NoScript:
-            return client.execute_command("EVAL", script.source, 1, self.base, *ask.args)
+            assert isinstance(ask, Run)
+            return pool.execute(self.source_words(ask))
 
-    def _client(self, *, slow: bool) -> Any:
-        client = self._clients.get(slow)
-        if client is None:
+    def _pool(self, *, slow: bool) -> Pool:
+        host = self.where.known or self.where.find()
+        pool = self._pools.get((host, slow))
+        if pool is None:
             with self._opening:
-                client = self._clients.get(slow)
-                if client is None:
-                    client = self._clients[slow] = _connected(self.address, slow=slow)
-        return client
+                pool = self._pools.setdefault((host, slow), self._opened(host, slow=slow))
+        return pool
+
+    def _opened(self, host: Host, *, slow: bool) -> Pool:
+        settings = self.address.settings
+        try:
+            factory = redis.ConnectionPool(
+                **{
+                    **options_of(self.address),
+                    **host.options,
+                    **common_options(self.address, slow=slow),
+                }
+            )
+        except (ValueError, TypeError) as error:
+            raise ConfigError(f"{self.address.shown} cannot be used ({error}).") from error
+        return Pool(factory, size=settings.connections, timeout_s=settings.timeout_s)
 
 
-def _connected(address: Address, *, slow: bool) -> Any:
+def common_options(address: Address, *, slow: bool) -> Mapping[str, Any]:
+    """Return what every connection is told, whatever the URL says."""
     settings = address.settings
-    timeout_s = settings.slow_timeout_s if slow else settings.timeout_s
-    common: dict[str, Any] = {
-        "socket_timeout": timeout_s,
+    return {
+        "socket_timeout": settings.slow_timeout_s if slow else settings.timeout_s,
         "socket_connect_timeout": settings.timeout_s,
         "protocol": 2,
         "driver_info": None,
+        "retry": Retry(NoBackoff(), 0),
     }
-    try:
-        if settings.cluster:
-            backoff = ExponentialBackoff(cap=settings.timeout_s, base=0.02)
-            return RedisCluster.from_url(address.server, retry=Retry(backoff, 3), **common)
-        pool = redis.BlockingConnectionPool.from_url(
-            address.server,
-            max_connections=settings.connections,
-            timeout=settings.timeout_s,
-            retry=Retry(NoBackoff(), 0),
-            **common,
-        )
-        return redis.Redis.from_pool(pool)
-    except (ValueError, TypeError) as error:
-        raise ConfigError(f"{address.shown} cannot be used ({error}).") from error

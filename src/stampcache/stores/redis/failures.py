@@ -4,11 +4,14 @@ from redis import exceptions as theirs
 
 from stampcache.errors import StoreError
 
-AWAY = (theirs.ConnectionError, theirs.TimeoutError, theirs.ClusterDownError, OSError)
-"""The server cannot be reached, or does not answer in time."""
+AWAY = (
+    *(theirs.ConnectionError, theirs.TimeoutError, theirs.ClusterDownError, theirs.ReadOnlyError),
+    *(theirs.RedisClusterException, OSError),
+)
+"""The server cannot be reached, does not answer in time, or is no primary any more."""
 
-REPEATABLE = (theirs.ConnectionError,)
-"""A connection broke: another one may do."""
+REPEATABLE = (theirs.ConnectionError, theirs.ReadOnlyError)
+"""A connection broke, or led to a replica: another one may do."""
 
 ALL = (theirs.RedisError, OSError)
 """Whatever redis-py raises."""

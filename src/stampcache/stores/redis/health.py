@@ -17,7 +17,7 @@ def problems_of(client: Client) -> Sequence[str]:
     Raises:
         StoreError: it cannot be asked.
     """
-    facts: Mapping[str, object] = _facts(client)
+    facts: Mapping[str, str] = _facts(client)
     found = [*_version(facts), *_eviction(facts), *_persistence(client, facts)]
     seconds = _latency_s(client)
     if seconds > _SLOW_S:
@@ -26,24 +26,24 @@ def problems_of(client: Client) -> Sequence[str]:
     return found
 
 
-def _facts(client: Client) -> Mapping[str, object]:
-    facts: dict[str, object] = {}
+def _facts(client: Client) -> Mapping[str, str]:
+    facts: dict[str, str] = {}
     for section in ("server", "memory", "persistence"):
-        said = client.plain("INFO", section)
-        if isinstance(said, Mapping):
-            facts |= said
+        said: bytes = client.plain("INFO", section)
+        lines = (line.partition(":") for line in said.decode().splitlines())
+        facts |= {name: value for name, _, value in lines if value}
     return facts
 
 
-def _version(facts: Mapping[str, object]) -> Sequence[str]:
-    said = str(facts.get("redis_version", "0"))
+def _version(facts: Mapping[str, str]) -> Sequence[str]:
+    said = facts.get("redis_version", "0")
     numbers = tuple(int(one) for one in said.split(".")[:2] if one.isdecimal())
     if numbers >= _OLDEST:
         return []
     return [f"The server is Redis {said}; the cache needs 7.0 or newer."]
 
 
-def _eviction(facts: Mapping[str, object]) -> Sequence[str]:
+def _eviction(facts: Mapping[str, str]) -> Sequence[str]:
     policy = facts.get("maxmemory_policy", "noeviction")
     if policy == "noeviction":
         return []
@@ -53,13 +53,13 @@ def _eviction(facts: Mapping[str, object]) -> Sequence[str]:
     ]
 
 
-def _persistence(client: Client, facts: Mapping[str, object]) -> Sequence[str]:
+def _persistence(client: Client, facts: Mapping[str, str]) -> Sequence[str]:
     settings = client.address.settings
-    if facts.get("loading"):
+    if facts.get("loading", "0") != "0":
         return ["The server is still loading its data; wait."]
-    if facts.get("aof_enabled") and facts.get("aof_last_write_status") != "ok":
+    if facts.get("aof_enabled") == "1" and facts.get("aof_last_write_status") != "ok":
         return ["The server cannot write its append-only file; look at its disk."]
-    if settings.durable and not facts.get("aof_enabled"):
+    if settings.durable and facts.get("aof_enabled") != "1":
         return [
             "The store is opened as durable=1, but the server keeps no append-only file; set"
             " appendonly yes and appendfsync always, or leave out durable."

@@ -27,6 +27,15 @@ _VERBS = (
 )
 
 
+_FREEING = frozenset(
+    {
+        *("begin", "clear", "commit", "confirm", "damaged", "declare", "invalidate", "log-change"),
+        *("note", "purge", "remove", "report"),
+    }
+)
+"""What must go on where the server's memory is full: it says what is no longer true, or frees memory."""
+
+
 class Script(Struct, frozen=True):
     """The source of a verb, and the digest by which a server knows it."""
 
@@ -44,6 +53,8 @@ def load_scripts() -> dict[str, Script]:
     found = {}
     for verb in (*_PARTS, *_VERBS):
         text = "\n".join(source(name) for name in ("prelude", *_PARTS.get(verb, ()), verb))
+        if verb in _FREEING:
+            text = f"#!lua flags=allow-oom\n{text}"
         sha = hashlib.sha1(text.encode(), usedforsecurity=False).hexdigest()
         found[verb] = Script(text, sha)
     return found

@@ -7,13 +7,13 @@ strict mode it serves nothing without asking.
 
 import time
 from collections.abc import Callable, Mapping, Sequence
+from importlib import import_module
 from typing import Any, TypeVar
 
 from stampcache.corpora import Reach, Standing
 from stampcache.errors import StoreError
 from stampcache.model import Candidate, Entry, Selector, Vector
 from stampcache.ports import AsyncStore, Receipt, StoreStats
-from stampcache.stores.aio import ThreadedStore
 from stampcache.stores.pending_uses import Uses
 from stampcache.stores.redis import records
 from stampcache.stores.redis.address import Settings, read_address
@@ -69,6 +69,7 @@ class RedisStore:
         self._replica = Replica(capacity=near_capacity, staleness_s=staleness_s, now=now)
         self._uses = Uses()
         self.client = Client(address, lost=self._replica.flush)
+        self._tasks: Any = None
         self._facts = Facts(seal_key)
         self.verbs = Verbs(self._replica, self._uses, capacity=capacity, facts=self._facts)
         self._neighbours = Neighbours(
@@ -212,7 +213,11 @@ class RedisStore:
 
     def aio(self) -> AsyncStore:
         """See `Store.aio`."""
-        return ThreadedStore(self)
+        module = import_module("stampcache.stores.redis.tasks")
+        if self._tasks is None:
+            self._tasks = module.AsyncClient(self.client)
+        face: AsyncStore = module.RedisTasks(self, self._tasks)
+        return face
 
     def close(self) -> None:
         """See `Store.close`."""
@@ -223,6 +228,8 @@ class RedisStore:
             self._uses.take()  # use counts may be lost; a store that is away keeps nobody from closing
         finally:
             self.client.close()
+            if self._tasks is not None:
+                self._tasks.close()
 
 
 def open_redis(url: str, *, capacity: int, secret: bytes | str | None) -> RedisStore:
