@@ -66,7 +66,7 @@ def test_the_documented_user_reaches_no_foreign_key_and_no_setting(guarded: Serv
     client.close()
 
 
-@pytest.mark.parametrize("user", ["reader:reading", "stampcache:wrong", "nobody:x"])
+@pytest.mark.parametrize("user", ["reader:reading", "stampcache:wrong", "nobody:else-knows"])
 def test_who_may_not_gets_no_cache_and_an_answer(guarded: Server, user: str) -> None:
     with opened(guarded.url_of(*user.split(":"))) as cache:
         app = App(cache, Documents())
