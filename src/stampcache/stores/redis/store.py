@@ -26,6 +26,7 @@ from stampcache.stores.redis.neighbours import Neighbours
 from stampcache.stores.redis.replica import Lag, Replica
 from stampcache.stores.redis.sealing import seal_key
 from stampcache.stores.redis.secrets import Facts
+from stampcache.stores.redis.tickets import RedisTickets, TicketVerbs
 from stampcache.stores.redis.verbs import Verbs
 
 CAPACITY = 100_000
@@ -76,6 +77,8 @@ class RedisStore:
             self._replica, self.verbs, self.client.answer, capacity=vector_capacity
         )
         self.journal = RedisJournal(self.run, self.verbs, self._facts.seal)
+        self.ticket_verbs = TicketVerbs(self._facts, lease_s=self.settings.lease_s)
+        self.tickets = RedisTickets(self.run, self.ticket_verbs)
         self.corpora = RedisCorpora(self.run, self.verbs, self._replica)
 
     def run(self, verb: Verb[Done]) -> Done:

@@ -23,6 +23,7 @@ from stampcache.stores.redis import failures
 from stampcache.stores.redis.asking import Ask, Run, Verb, Word, adrive
 from stampcache.stores.redis.client import TRIES, Client, common_options
 from stampcache.stores.redis.store import RedisStore
+from stampcache.stores.redis.tickets import AsyncRedisTickets
 from stampcache.stores.redis.whereabouts import Host
 
 T = TypeVar("T")
@@ -178,6 +179,7 @@ class RedisTasks:
         self._store = store
         self._verbs = store.verbs
         self._client = client
+        self.tickets = AsyncRedisTickets(self._run, store.ticket_verbs)
 
     async def _run(self, verb: Verb[T]) -> T:
         return await adrive(verb, self._client.answer)
