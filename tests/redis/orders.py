@@ -10,6 +10,7 @@ import random
 import sys
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from contextlib import ExitStack
 
 from stampcache import Cache, Hit, Refused
 from tests.redis.apps import opened
@@ -71,14 +72,12 @@ def main() -> None:
 def played(url: str, seed: int, count: int) -> Counter[str]:
     """Play so many orders with caches of their own."""
     total: Counter[str] = Counter()
-    with (
-        opened(url) as one,
-        opened(url) as other,
-        opened(url) as changer,
-        opened(url, strict=True) as reader,
-    ):
+    with ExitStack() as stack:
+        plain = [stack.enter_context(opened(url)) for _ in range(3)]
+        exact = [stack.enter_context(opened(url, strict=True)) for _ in range(2)]
         for at in range(seed, seed + count):
-            total += play([one, other], changer, reader, at)
+            makers = exact if at % 2 else plain[:2]  # plain ones begin a little in the past
+            total += play(makers, plain[2], exact[0], at)
     return total
 
 

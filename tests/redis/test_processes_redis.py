@@ -136,7 +136,7 @@ def test_the_failure_of_one_making_is_that_of_all_processes(redis_server: Server
 def test_others_take_over_from_a_leader_that_died_or_stopped(
     redis_server: Server, how: str
 ) -> None:
-    with workers(2, ASKING, redis_server.url, SECRET, "2") as started:
+    with workers(2, ASKING, f"{redis_server.url}?lease_s=1", SECRET, "2") as started:
         leader, other = started
         assert [worker.hear() for worker in started] == ["ready"] * 2
         leader.tell({"question": "q", "takes": 60, "fails": False})
