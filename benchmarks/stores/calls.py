@@ -43,7 +43,7 @@ def _warm(cache: Cache, numbers: Sequence[int]) -> list[Request]:
 
 def near(url: str, count: int, calls: int) -> list[Row]:
     """Time hits of warm near-caches and misses, of every store in one run."""
-    rows = []
+    rows: list[Row] = []
     with tempfile.TemporaryDirectory() as named:
         stores: dict[str, Store] = {
             "memory": MemoryStore(capacity=count),
@@ -87,16 +87,16 @@ def at_once(url: str, count: int, calls: int) -> list[Row]:
 
 
 async def _at_once(url: str, count: int, calls: int) -> list[Row]:
-    rows = []
+    rows: list[Row] = []
     numbers = drawn(count, calls)
-    options = {"near-cache warm": {}, "nothing near": {"near_capacity": 1}}
+    tasks = url + "?prefix=tasks"
     with tempfile.TemporaryDirectory() as named:
         stores: dict[str, Store] = {
             "memory": MemoryStore(capacity=count),
             "SQLite": SqliteStore(Path(named) / "cache.db", capacity=count),
+            "Redis, near-cache warm": RedisStore(tasks, capacity=count),
+            "Redis, nothing near": RedisStore(tasks, capacity=count, near_capacity=1),
         }
-        for name, given in options.items():
-            stores[f"Redis, {name}"] = RedisStore(url + "?prefix=tasks", capacity=count, **given)
         for name, store in stores.items():
             with _filled(store, count) as cache:
                 asked = _warm(cache, numbers)

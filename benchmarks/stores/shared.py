@@ -5,6 +5,7 @@ import subprocess
 import sys
 import time
 from collections import Counter
+from collections.abc import Sequence
 
 from benchmarks.stores.timing import Row
 from tests.redis.workers import environment
@@ -26,7 +27,7 @@ def orders(url: str, count: int) -> Row:
     return _row("interleavings of fill and invalidate, late fills", ways, "played", "old")
 
 
-def _row(what: str, ways: list[tuple[str, ...]], counted: str, wrong: str) -> Row:
+def _row(what: str, ways: Sequence[tuple[str, ...]], counted: str, wrong: str) -> Row:
     began = time.perf_counter()
     started = [
         subprocess.Popen(

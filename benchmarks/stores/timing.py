@@ -7,10 +7,10 @@ import gc
 import random
 import statistics
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TypeAlias
 
-Row: TypeAlias = dict[str, object]
+Row: TypeAlias = Mapping[str, object]
 
 ANSWER_CHARS = 2_500
 TASKS = 64
