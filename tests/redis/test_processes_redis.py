@@ -148,6 +148,58 @@ def test_others_take_over_from_a_leader_that_died_or_stopped(
         assert time.monotonic() - began < 20
 
 
+def test_a_leader_that_is_cancelled_hands_over_to_another_process_at_once(
+    redis_server: Server,
+) -> None:
+    cancelled = """
+        import asyncio
+        from stampcache import Request
+        from tests.redis.apps import opened
+
+        cache = opened(arguments[0])
+
+        async def make():
+            tell("making")
+            await asyncio.sleep(60)
+
+        async def lead():
+            leading = asyncio.create_task(cache.aio.get_or_create(Request(question="q"), make))
+            while not await asyncio.to_thread(hear):
+                pass
+            leading.cancel()
+            await asyncio.wait([leading])
+            await asyncio.sleep(60)
+
+        asyncio.run(lead())
+    """
+    with (
+        workers(1, cancelled, redis_server.url) as (leader,),
+        workers(1, ASKING, redis_server.url, SECRET, "2") as (other,),
+    ):
+        assert leader.hear() == "making"
+        assert other.hear() == "ready"
+        began = time.monotonic()
+        other.tell({"question": "q", "takes": 0.01, "fails": False})
+        time.sleep(0.2)
+        leader.tell("cancel")
+        assert other.hear() == {"made": 1, "got": ["made by 0"] * 2}
+        assert time.monotonic() - began < 10
+
+
+def test_who_waits_for_a_leader_makes_its_own_when_the_server_dies() -> None:
+    with Server() as server, workers(2, ASKING, server.url, SECRET, "2") as (leader, other):
+        assert [leader.hear(), other.hear()] == ["ready"] * 2
+        leader.tell({"question": "q", "takes": 2, "fails": False})
+        time.sleep(0.3)
+        other.tell({"question": "q", "takes": 0.01, "fails": False})
+        time.sleep(0.3)
+        server.kill()
+        began = time.monotonic()
+        assert other.hear()["got"] == ["made by 1"] * 2
+        assert time.monotonic() - began < 5
+        assert leader.hear() == {"made": 1, "got": ["made by 0"] * 2}
+
+
 # -- what a kill leaves ----------------------------------------------------------------------------
 
 WRITING = dedent("""
