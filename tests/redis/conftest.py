@@ -1,38 +1,66 @@
-"""A redis-server of our own for the tests, on a unix socket; emptied before each test."""
+"""Redis servers for the tests of this folder, one of each kind for a run, emptied for each test."""
 
-import shutil
-import subprocess
-import tempfile
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-import redis
+
+from tests.redis.certificates import Certificates, make_certificates
+from tests.redis.clusters import Cluster
+from tests.redis.servers import Server, need
 
 
 @pytest.fixture(scope="session")
-def socket() -> Iterator[Path]:
-    binary = shutil.which("redis-server")
-    if binary is None:
-        pytest.skip("redis-server is not installed")
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / "redis.sock"
-        words = ["--port", "0", "--unixsocket", str(path), "--save", "", "--dir", folder]
-        with subprocess.Popen([binary, *words], stdout=subprocess.DEVNULL) as process:
-            with redis.Redis(unix_socket_path=str(path)) as client:
-                for _ in range(200):
-                    try:
-                        client.ping()
-                        break
-                    except redis.ConnectionError:
-                        time.sleep(0.02)
-            yield path
-            process.terminate()
+def one_server() -> Iterator[Server]:
+    """A plain server for the whole run; tests take `redis_server`."""
+    with Server() as server:
+        yield server
 
 
 @pytest.fixture
-def url(socket: Path) -> str:
-    with redis.Redis(unix_socket_path=str(socket)) as client:
-        client.flushall()
-    return f"unix://{socket}?timeout_s=5"
+def redis_server(one_server: Server) -> Server:
+    """A plain server that is empty. Whoever stops or changes it starts a `Server` of their own."""
+    one_server.cli("FLUSHALL")
+    return one_server
+
+
+@pytest.fixture(scope="session")
+def certificates(tmp_path_factory: pytest.TempPathFactory) -> Certificates:
+    """An authority, and the certificates of a server and a client."""
+    need("openssl")
+    folder: Path = tmp_path_factory.mktemp("certificates")
+    return make_certificates(folder)
+
+
+@pytest.fixture(scope="session")
+def one_tls_server(certificates: Certificates) -> Iterator[Server]:
+    """A server that speaks TLS for the whole run; tests take `tls_server`."""
+    with Server(tls=certificates) as server:
+        yield server
+
+
+@pytest.fixture
+def tls_server(one_tls_server: Server) -> Server:
+    """A server that speaks TLS on its port, and is empty."""
+    one_tls_server.cli("FLUSHALL")
+    return one_tls_server
+
+
+@pytest.fixture(scope="session")
+def one_cluster() -> Iterator[Cluster]:
+    """Three masters for the whole run; tests take `redis_cluster`."""
+    with Cluster() as cluster:
+        yield cluster
+
+
+@pytest.fixture
+def redis_cluster(one_cluster: Cluster) -> Cluster:
+    """Three masters without replicas, empty. Whoever stops one starts a `Cluster` of their own."""
+    one_cluster.flush()
+    return one_cluster
+
+
+@pytest.fixture
+def url(redis_server: Server) -> str:
+    """An empty server, over its socket, which is given time on a busy machine."""
+    return f"{redis_server.socket_url}?timeout_s=5"
