@@ -34,6 +34,7 @@ REQUIRED = 0.98
 FEWEST = 30
 TOLERATED = 0.8
 FEWEST_NOISY = 15
+OUTSIDE = 3
 CARE = ("fow-cache", "kmemo unseen", "checklist unseen", "timeqa")
 # In this test "is A warmer than B" and "is B warmer than A" are called the same question.
 _COMPARING = "than"
@@ -179,17 +180,17 @@ def _shown(count: Count) -> str:
 def qualified(tallies: dict[str, Tally]) -> set[Shape]:
     """Return the shapes that may veto, by what was measured where they are the one difference.
 
-    On enough pairs of the pool, or of QQP, the precision is what is required; it was seen in more
-    than one set, or in QQP, since a set made by templates may hold one wording only; and QQP, where
-    it has enough pairs, does not speak against it in spite of its labels.
+    On enough pairs of the pool, or of QQP, the precision is what is required; QQP, where it has
+    enough pairs, does not speak against it in spite of its labels; and some pairs are of another
+    set than CheckList, whose templates hold one wording each.
     """
     pool = _pooled([tallies[name] for name in CARE], lambda one: one.alone)
-    forum = tallies["qqp"].alone
+    forum, templates = tallies["qqp"].alone, tallies["checklist unseen"].alone
     return {
         shape
         for shape in {*pool, *forum}
         if (_reaches(pool[shape]) or _reaches(forum[shape]))
-        and (forum[shape].share.of or sum(shape in tallies[name].alone for name in CARE) > 1)
+        and pool[shape].share.of + forum[shape].share.of - templates[shape].share.of >= OUTSIDE
         and not (forum[shape].share.of >= FEWEST_NOISY and forum[shape].share.value < TOLERATED)
     }
 

@@ -51,7 +51,7 @@ def read(tokens: Sequence[Token]) -> Amounts:
         token = tokens[at]
         if token.kind == "number" or token.low in _NAMED:
             at = _number(tokens, at, found)
-        elif token.kind == "stop" or token.low in tables.STOP:
+        elif token.kind == "stop" or (token.low in tables.STOP and token.low not in CALENDAR):
             at += 1
         else:
             at += _other(tokens, at, found)

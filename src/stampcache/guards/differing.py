@@ -35,6 +35,9 @@ class Differences(Struct, frozen=True):
 
 
 _ACRONYM_LETTERS = 3
+_ENOUGH = (
+    64  # words of each side that are compared with each other, so that long texts take no time
+)
 _SPOKEN = frozenset({"audience", "language"})
 
 
@@ -168,7 +171,7 @@ def _unknown_names(side: Profile, other: Profile) -> list[str]:
     spelled = {*_spelled_out(side, other), *_spelled_out(other, side)}
     return [
         shown
-        for name, shown in missing.items()
+        for name, shown in [*missing.items()][:_ENOUGH]
         if name not in spelled and not any(_stands(name, word) for word in other.known)
     ]
 

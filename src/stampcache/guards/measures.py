@@ -129,4 +129,4 @@ def quantity(value: str, measure: Measure) -> str:
         amount = float(value) * measure.factor
     except ValueError:  # a range or a version, such as 3-5-7
         return f"{value} {measure.name}"
-    return f"{amount:.9g} {measure.dimension}"
+    return f"{amount:.15g} {measure.dimension}"

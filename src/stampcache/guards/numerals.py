@@ -61,7 +61,7 @@ def is_small(shown: str) -> bool:
 def goes_on(last: str, low: str) -> bool:
     """Tell whether a word goes on with the number before it: "twenty" "four", "1.5" "million"."""
     if low in SCALES:
-        return last in _NAMED or last.replace(".", "", 1).isdigit()
+        return last in _NAMED or last.lstrip("-$€£¥₹").replace(".", "", 1).isdigit()
     if low not in WORDS:
         return False
     return last in SCALES or (last in TENS and low in UNITS)

@@ -1,7 +1,5 @@
 """How much two questions differ, guard by guard, as numbers for a verifier (pure)."""
 
-from collections.abc import Sequence
-
 from stampcache.guards import order
 from stampcache.guards.differing import Differences, Sides, differences
 from stampcache.guards.pair import COMPARED, DEGREES, Guard, conflicts
@@ -75,8 +73,3 @@ def _content(values: list[float], asked: Profile, stored: Profile, seen: Differe
     strange = len(seen.rest.asked) + len(seen.rest.stored)
     values[_POLARITY + 1] = shared / every
     values[_POLARITY + 2] = max(every - shared - strange, 0) / every
-
-
-def signal(values: Sequence[float], name: str) -> float:
-    """Return one signal of those that `weigh` returned, by its name."""
-    return values[SIGNALS.index(name)]
