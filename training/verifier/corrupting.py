@@ -38,10 +38,14 @@ for a business account|for children|on weekends|on my phone|for students|without
 _SCOPE = "all|only|any|every|some|both|the first|the last|most of|half of|none of".split("|")
 _SCOPED = re.compile(r"\b(the|my|a|an|all|any|every|some|each|both)\b (?=[a-z]{3,})", re.I)
 _NUMBER = re.compile(r"(?<![\w.])\d+(?:[.,]\d+)*")
-_WORD_NUMBERS = "two three four five six seven eight nine ten twelve twenty thirty fifty hundred".split()
+_WORD_NUMBERS = (
+    "two three four five six seven eight nine ten twelve twenty thirty fifty hundred".split()
+)
 _DATES = "January February March April May June July August September October November December Monday Tuesday Wednesday Thursday Friday Saturday Sunday".split()  # fmt: skip
 _TIMES = "last year|next year|this year|last month|next month|yesterday|tomorrow|today|this week|next week|in 2019|in 2021|in 2024|in the 1990s|since 2020".split("|")  # fmt: skip
-_HOW = re.compile(r"^(?:how (?:do|can|should|would) (?:i|we|you)|how to) (?P<what>.+?)[?.! ]*$", re.I)
+_HOW = re.compile(
+    r"^(?:how (?:do|can|should|would) (?:i|we|you)|how to) (?P<what>.+?)[?.! ]*$", re.I
+)
 _CAN = re.compile(r"^(?:can|could|may|should|do) (?:i|we) (?P<what>.+?)[?.! ]*$", re.I)
 _OTHERS_HOW = """
 How long does it take to {}?|How much does it cost to {}?|Why should I {}?|When can I {}?|
@@ -77,7 +81,16 @@ def negated(text: str, chance: random.Random) -> str | None:
         return without
     found = _HOW.match(text)
     if found and chance.random() < 0.6:
-        form = chance.choice(["How do I not {}?", "How do I avoid it if I don't want to {}?", "How can I keep from being made to {}?", "How to not {}?", "How do I never {}?", "Why can I not {}?"])
+        form = chance.choice(
+            [
+                "How do I not {}?",
+                "How do I avoid it if I don't want to {}?",
+                "How can I keep from being made to {}?",
+                "How to not {}?",
+                "How do I never {}?",
+                "Why can I not {}?",
+            ]
+        )
         return form.format(found["what"])
     found = _NEGATED.search(text)
     if not found:
@@ -152,7 +165,13 @@ def turned(text: str, chance: random.Random) -> str | None:
         found = pattern.search(text)
         if found and found["a"].lower() != found["b"].lower():
             one, other = found.span("a"), found.span("b")
-            return text[: one[0]] + found["b"] + text[one[1] : other[0]] + found["a"] + text[other[1] :]
+            return (
+                text[: one[0]]
+                + found["b"]
+                + text[one[1] : other[0]]
+                + found["a"]
+                + text[other[1] :]
+            )
     return None
 
 

@@ -47,7 +47,9 @@ def model(monotone: Sequence[int], seed: int = 0) -> HistGradientBoostingClassif
     )  # fmt: skip
 
 
-def margins(rows: Rows, same: Flags, weights: Rows, fold: NDArray[np.int64], monotone: Sequence[int]) -> NDArray[np.float64]:
+def margins(
+    rows: Rows, same: Flags, weights: Rows, fold: NDArray[np.int64], monotone: Sequence[int]
+) -> NDArray[np.float64]:
     """Return the margin of each pair from the fold's model that did not see it."""
     found = np.zeros(len(rows))
     for number in range(FOLDS):
@@ -70,7 +72,11 @@ def packed(fitted: HistGradientBoostingClassifier, slope: float, shift: float) -
     features, limits, leaves = [], [], []
     for nodes in trees:
         inner = 2**depth - 1
-        feature, limit, leaf = np.zeros(inner, np.uint8), np.full(inner, np.inf, np.float32), np.zeros(inner + 1, np.float32)
+        feature, limit, leaf = (
+            np.zeros(inner, np.uint8),
+            np.full(inner, np.inf, np.float32),
+            np.zeros(inner + 1, np.float32),
+        )
         _fill(nodes, 0, 0, depth, feature, limit, leaf)
         features.append(feature)
         limits.append(limit)

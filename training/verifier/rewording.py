@@ -45,7 +45,9 @@ _CAN_FORMS = """
 Can I {}?|Is it possible to {}?|Am I able to {}?|Could I {}?|Is it possible for me to {}?|
 Would I be able to {}?|am i allowed to {}|Is there any way I can {}?|Do you let me {}?
 """.replace("\n", "").split("|")
-_MUST_FORMS = "Should I {}?|Do I need to {}?|Is it necessary to {}?|Must I {}?|Do I have to {}?".split("|")
+_MUST_FORMS = (
+    "Should I {}?|Do I need to {}?|Is it necessary to {}?|Must I {}?|Do I have to {}?".split("|")
+)
 _WHY = re.compile(r"^why (?P<aux>is|are|was|were|did|does|do) (?P<what>.+?)[?.! ]*$", re.I)
 _LONG = re.compile(r"^how long (?:does|do|will|would) (?:it take )?(?P<what>.+?)[?.! ]*$", re.I)
 
@@ -100,7 +102,9 @@ def form(text: str, chance: random.Random) -> str | None:
         return _fill(chance.choice(_WHAT_FORMS), found["what"])
     found = _YES_NO.match(text)
     if found:
-        if found["aux"].lower() in ("should", "must") or found["what"].lower().startswith(("need to ", "have to ")):
+        if found["aux"].lower() in ("should", "must") or found["what"].lower().startswith(
+            ("need to ", "have to ")
+        ):
             what = re.sub(r"^(?:need|have) to ", "", found["what"], flags=re.I)
             return chance.choice(_MUST_FORMS).format(what)
         if found["aux"].lower() in ("can", "could", "may"):
@@ -108,14 +112,28 @@ def form(text: str, chance: random.Random) -> str | None:
     found = _WHY.match(text)
     if found:
         what, aux = found["what"], found["aux"].lower()
-        forms = [f"What is the reason why {aux} {what}?", f"How come {aux} {what}?", f"why {aux} {what}"]
+        forms = [
+            f"What is the reason why {aux} {what}?",
+            f"How come {aux} {what}?",
+            f"why {aux} {what}",
+        ]
         words = what.split()
-        if aux in ("is", "are", "was", "were") and len(words) > 2 and words[0].lower() in ("my", "the", "your"):
+        if (
+            aux in ("is", "are", "was", "were")
+            and len(words) > 2
+            and words[0].lower() in ("my", "the", "your")
+        ):
             forms.append(f"{' '.join(words[:2])} {aux} {' '.join(words[2:])}, why?")
         return chance.choice(forms)
     found = _LONG.match(text)
     if found:
-        return chance.choice([f"How much time does it take {found['what']}?", f"What is the duration: {found['what']}?", f"how long until {found['what']}"])
+        return chance.choice(
+            [
+                f"How much time does it take {found['what']}?",
+                f"What is the duration: {found['what']}?",
+                f"how long until {found['what']}",
+            ]
+        )
     return None
 
 

@@ -55,14 +55,17 @@ def groups(folder: Path = WRITTEN) -> list[Group]:
             lines = [line for line in block.splitlines() if line.strip()]
             if lines:
                 same = [line[2:].strip() for line in lines if line.startswith("=")]
-                found.append(Group(same, [line[2:].strip() for line in lines if line.startswith("!")]))
+                found.append(
+                    Group(same, [line[2:].strip() for line in lines if line.startswith("!")])
+                )
     return found
 
 
-def written(chance: random.Random) -> Iterator[Pair]:
+def written(seed: int) -> Iterator[Pair]:
     """Yield the pairs of our own groups, as they stand and lightly reworded."""
     for group in groups():
         origin = group.same[0]
+        chance = random.Random(f"{seed}:{origin}")
         for at, one in enumerate(group.same):
             for other in group.same[at + 1 :]:
                 yield Pair(one, other, True, "written", "reworded", 2.0, origin)
@@ -87,7 +90,7 @@ def kmemo(data: Path) -> Iterator[Pair]:
         yield Pair(one["a"], one["b"], one["shouldMatch"], "kmemo", one["category"], 3.0)
 
 
-def checklist(data: Path, chance: random.Random) -> Iterator[Pair]:
+def checklist(data: Path, seed: int) -> Iterator[Pair]:
     """Yield some labelled minimal pairs of each test of CheckList."""
     tests: defaultdict[str, list[Pair]] = defaultdict(list)
     with gzip.open(data / "checklist_qqp" / "qqp_suite.jsonl.gz", "rt") as lines:
@@ -98,7 +101,8 @@ def checklist(data: Path, chance: random.Random) -> Iterator[Pair]:
                 tests[one["test"]] += [
                     Pair(a, b, same, "checklist", one["test"], 0.4) for a, b in rows if a != b
                 ]
-    for _, found in sorted(tests.items()):
+    for name, found in sorted(tests.items()):
+        chance = random.Random(f"{seed}:{name}")
         yield from chance.sample(found, min(CHECKLIST_PER_TEST, len(found)))
 
 
@@ -149,15 +153,20 @@ def _mtrag_questions(data: Path) -> set[str]:
 def banking(data: Path) -> dict[str, str]:
     with (data / "banking77" / "banking_data_test.csv").open(encoding="utf-8", newline="") as lines:
         rows = csv.DictReader(lines)
-        return {row["text"].strip(): row["category"] for row in rows if 4 <= len(row["text"].split()) <= 30}
+        return {
+            row["text"].strip(): row["category"]
+            for row in rows
+            if 4 <= len(row["text"].split()) <= 30
+        }
 
 
 def made(
-    questions: Sequence[str], source: str, substituting: Substituting, chance: random.Random
+    questions: Sequence[str], source: str, substituting: Substituting, seed: int
 ) -> Iterator[Pair]:
     """Yield corruptions and light rewordings of these questions."""
     changes = (*corrupting.EVERY, *(substituting.word,) * 3, *(substituting.name,) * 2)
     for text in questions:
+        chance = random.Random(f"{seed}:{text}")
         for times in (1, 2, 3):
             one = rewording.reword(text, chance, times - 1)
             other = rewording.reword(text, chance, times)
@@ -167,10 +176,14 @@ def made(
             changed = change(text, chance)
             if changed and changed.lower() != text.lower():
                 base, changed = _dressed(text, changed, chance)
-                yield Pair(base, changed, False, source, f"corruption: {change.__name__}", 0.5, text)
+                yield Pair(
+                    base, changed, False, source, f"corruption: {change.__name__}", 0.5, text
+                )
         special = corrupting.pairwise(text, chance)
         if special:
-            yield Pair(*_dressed(*special, chance), False, source, "corruption: special cases", 0.5, text)
+            yield Pair(
+                *_dressed(*special, chance), False, source, "corruption: special cases", 0.5, text
+            )
             if chance.random() < 0.5:
                 one = special[0]
                 yield Pair(*_dressed(one, one, chance, 2), True, source, "rewording", 0.5, text)

@@ -74,11 +74,16 @@ class Compared(Struct):
 
 def features(one: Side, other: Side, similarity: float, table: Table) -> list[float]:
     """Return the features of a pair in the order of ``NAMES``."""
+    if (one.words, one.names) > (other.words, other.names):
+        one, other = other, one  # matching takes words in order, so the order must not be theirs
     compared = _compare(one, other)
     grams, more_grams = _grams(one.words), _grams(other.words)
     values = [
         round(similarity, 4),
-        round(float(np.frombuffer(one.vector, np.float32) @ np.frombuffer(other.vector, np.float32)), 4),
+        round(
+            float(np.frombuffer(one.vector, np.float32) @ np.frombuffer(other.vector, np.float32)),
+            4,
+        ),
         2 * len(grams & more_grams) / ((len(grams) + len(more_grams)) or 1),
     ]
     values += _covering(one, other, compared, table)
@@ -168,10 +173,19 @@ def _covering(one: Side, other: Side, compared: Compared, table: Table) -> list[
     if compared.there and one.rows:
         near_there = _nearest(other, compared.there, one.rows, table)
     if compared.here and compared.there:
-        pairs = _dots([one.rows[at] for at in compared.here], [other.rows[at] for at in compared.there], table)
-        nearest, furthest = float(pairs.max()), float(min(pairs.max(axis=0).min(), pairs.max(axis=1).min()))
-    loss_here = [one.weights[at] * (1 - near) for at, near in zip(compared.here, near_here, strict=False)]
-    loss_there = [other.weights[at] * (1 - near) for at, near in zip(compared.there, near_there, strict=False)]
+        pairs = _dots(
+            [one.rows[at] for at in compared.here], [other.rows[at] for at in compared.there], table
+        )
+        nearest, furthest = (
+            float(pairs.max()),
+            float(min(pairs.max(axis=0).min(), pairs.max(axis=1).min())),
+        )
+    loss_here = [
+        one.weights[at] * (1 - near) for at, near in zip(compared.here, near_here, strict=False)
+    ]
+    loss_there = [
+        other.weights[at] * (1 - near) for at, near in zip(compared.there, near_there, strict=False)
+    ]
     lost, more_lost = (
         sum(loss_here) if near_here else float(left),
         sum(loss_there) if near_there else float(right),
@@ -182,7 +196,9 @@ def _covering(one: Side, other: Side, compared: Compared, table: Table) -> list[
         *_ordered(1 - lost / (total or 1), 1 - more_lost / (more or 1)),
         (total - left) / (union or 1),
         *_ordered(lost / HEAVIEST, more_lost / HEAVIEST),
-        *_ordered(max(loss_here, default=left) / HEAVIEST, max(loss_there, default=right) / HEAVIEST),
+        *_ordered(
+            max(loss_here, default=left) / HEAVIEST, max(loss_there, default=right) / HEAVIEST
+        ),
         *_ordered(len(compared.here), len(compared.there)),
         *_ordered(_named(one, compared.here), _named(other, compared.there)),
         *_ordered(_numbers(one, compared.here), _numbers(other, compared.there)),
@@ -220,7 +236,9 @@ def _shape(one: Side, other: Side, compared: Compared) -> list[float]:
     before = _common(words, others)
     after = min(_common(words[::-1], others[::-1]), least - before)
     matched = sorted(compared.matched)
-    turned = sum([later[1] < earlier[1] for earlier, later in zip(matched, matched[1:], strict=False)])
+    turned = sum(
+        [later[1] < earlier[1] for earlier, later in zip(matched, matched[1:], strict=False)]
+    )
     bigrams = set(zip(one.content, one.content[1:], strict=False))
     more = set(zip(other.content, other.content[1:], strict=False))
     return [

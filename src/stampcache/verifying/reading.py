@@ -228,7 +228,7 @@ def stem(word: str) -> str:
             return _base(base)
     if word.endswith("ly") and len(word) > 5:
         word = word[:-2]
-    if word.endswith("e") and len(word) > 4:
+    if word.endswith("e"):
         return word[:-1]
     return word
 

@@ -36,11 +36,6 @@ class TrainedVerifier:
     """
 
     def __init__(self, weights: Weights, table: Table) -> None:
-        if tuple(weights.features) != NAMES:
-            raise VerifierError(
-                f"The weights {weights.name} were trained on other features than this version of "
-                "stampcache computes; train them again."
-            )
         self._weights = weights
         self._table = table
         self._trees = Trees(weights.trees)
@@ -94,7 +89,9 @@ class Asking:
         """
         return self._trees.probability(self._features(stored_question, stored_seen, similarity))
 
-    def explain(self, stored_question: str, stored_seen: bytes, similarity: float) -> tuple[str, ...]:
+    def explain(
+        self, stored_question: str, stored_seen: bytes, similarity: float
+    ) -> tuple[str, ...]:
         """Return the few features that move this score most, each with how far it moves it.
 
         A feature's weight is how much the score changes when the feature has its usual value among

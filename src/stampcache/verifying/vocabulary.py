@@ -249,7 +249,9 @@ ENGLISH = frozenset(
     """.split()
 )
 # These are words of English as well, so alone they say nothing.
-AMBIGUOUS = frozenset("die a an in on at is was no me do as per so i he como van wat kan la le".split())
+AMBIGUOUS = frozenset(
+    "die a an in on at is was no me do as per so i he como van wat kan la le".split()
+)
 
 CONTRACTED: Mapping[str, str] = MappingProxyType(
     {
@@ -264,7 +266,12 @@ CONTRACTED: Mapping[str, str] = MappingProxyType(
 )  # fmt: skip
 
 PHRASES: Mapping[str, str] = MappingProxyType(
-    dict(one.split("=") for line in _PHRASES.split("\n") if line.strip() for one in line.strip().split("|"))
+    dict(
+        one.split("=")
+        for line in _PHRASES.split("\n")
+        if line.strip()
+        for one in line.strip().split("|")
+    )
 )
 PHRASE = re.compile(r"\b(?:" + "|".join(sorted(PHRASES, key=len, reverse=True)) + r")\b")
 CONCEPT_LINES: tuple[tuple[str, ...], ...] = tuple(

@@ -8,9 +8,11 @@ import msgspec
 
 from stampcache.errors import ConfigError
 from stampcache.verifying.table import unpack
+from stampcache.verifying.pair import NAMES as FEATURES
 from stampcache.verifying.trained import TrainedVerifier, Weights
 
 NAMES = ("plain",)
+FOLDER = resources.files("stampcache.verifying") / "data"
 _SUFFIX = ".msgpack.z"
 
 
@@ -22,8 +24,7 @@ def load(name: str = "plain") -> TrainedVerifier:
     """
     if name not in NAMES:
         raise ConfigError(f"There is no verifier {name!r}; the names are: {', '.join(NAMES)}.")
-    found = resources.files("stampcache.verifying") / "data" / f"{name}{_SUFFIX}"
-    return opened(found.read_bytes(), name)
+    return opened((FOLDER / f"{name}{_SUFFIX}").read_bytes(), name)
 
 
 def opened(raw: bytes, name: str) -> TrainedVerifier:
@@ -37,6 +38,11 @@ def opened(raw: bytes, name: str) -> TrainedVerifier:
         weights = msgspec.msgpack.decode(zlib.decompress(raw), type=Weights)
     except (zlib.error, msgspec.MsgspecError) as error:
         raise ConfigError(f"The weights of the verifier {name!r} are damaged: {error}.") from error
+    if tuple(weights.features) != FEATURES:
+        raise ConfigError(
+            f"The weights of the verifier {name!r} were trained on other features than this version "
+            "of stampcache computes; train them again."
+        )
     named = msgspec.structs.replace(weights, name=f"{name}-{digest}")
     table = unpack(f"s1-{digest}", weights.words, weights.rarity, weights.vectors)
     return TrainedVerifier(named, table)
