@@ -29,12 +29,13 @@ from stampcache.judging import as_judge
 from stampcache.learning import Learning
 from stampcache.model import Answer, Evidence, Selector
 from stampcache.outcome import Hit, Miss, Outcome, Stale, Stored, Update, is_late, own
-from stampcache.ports import Forgotten, Judge, ReadingVerifier, Store, Verifier
+from stampcache.ports import Forgotten, Judge, Store
 from stampcache.request import Request
 from stampcache.sharing import Driven, Landed, Shared, together
 from stampcache.singleflight import Flights
 from stampcache.streams import Streams
 from stampcache.telemetry import Counters, Stats, summarize
+from stampcache.verify import AnyVerifier
 
 _SAVE_COUNTERS_EVERY_S = 30.0
 Value = TypeVar("Value")
@@ -55,7 +56,7 @@ class Parts(Struct, frozen=True, kw_only=True):
     store: Store
     terms: Terms
     embedding: QuestionEmbedder | None
-    verifier: Verifier | ReadingVerifier | None
+    verifier: AnyVerifier | None
     flight_timeout_s: float
     judge: object = None
 

@@ -62,9 +62,9 @@ from stampcache.ports import (
     Store,
     Verifier,
 )
+from stampcache.verify import AnyVerifier
 
 Done = TypeVar("Done")
-AnyVerifier: TypeAlias = Verifier | ReadingVerifier
 NoteError: TypeAlias = Callable[[str, Exception], None]
 
 

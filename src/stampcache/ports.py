@@ -340,11 +340,6 @@ class ReadingVerifier(Protocol):
         """See `Verifier.threshold`."""
         ...
 
-    @property
-    def floor(self) -> float:
-        """The cosine below which it has learnt nothing: such candidates are not compared."""
-        ...
-
     def asking(self, question: str) -> Asking:
         """Return the question as this verifier sees it, which may be found out when it is needed."""
         ...

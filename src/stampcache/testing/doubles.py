@@ -96,7 +96,6 @@ class ScriptedReader:
 
     name = "scripted-reader"
     threshold = 0.5
-    floor = 0.5
 
     def __init__(
         self, scores: Mapping[tuple[str, str], float], *, unread: Sequence[str] = ()
