@@ -195,7 +195,7 @@ def test_nor_what_was_listed_and_is_proved_before_anybody_looks(
 
 def test_nor_what_a_watch_keeps_true(aging: Callable[..., Aging]) -> None:
     angles = {"What is a map?": 0.0, "Tell me what a map is": 5.0}
-    options = {"embedder": AngleEmbedder(angles), "calibration": 0.9}
+    options = {"embedder": AngleEmbedder(angles), "calibration": 0.9, "sample": 0.0}
     one = aging(GONE, on_path=True, options=options)
     watched = Settings(corpus="c", watched=True)
     one.face.core.store.corpora.declare("c", now=one.clock.now(), silence_s=None)
@@ -216,7 +216,7 @@ def test_nor_what_a_watch_keeps_true(aging: Callable[..., Aging]) -> None:
 
 def test_an_answer_in_other_words_is_doubted_too(aging: Callable[..., Aging]) -> None:
     angles = {"What is a map?": 0.0, "Tell me what a map is": 5.0}
-    options = {"embedder": AngleEmbedder(angles), "calibration": 0.9}
+    options = {"embedder": AngleEmbedder(angles), "calibration": 0.9, "sample": 0.0}
     one = aging(GONE, options=options)
     one.fill()
     one.clock.advance(DOUBT_S + 1.0)

@@ -15,7 +15,7 @@ from msgspec import Struct
 _TEXTS = re.compile(
     r"^(=== [0-9a-f]+) question\n(.*)\n\1 answer\n(.*)\n\1 end$", re.DOTALL | re.MULTILINE
 )
-_TIMES = re.compile(r"(?:was true then|It is now): \w+, (.*) UTC")
+_TIMES = re.compile(r"(?:found true|It is now): \w+, (.*) UTC")
 _RATE = re.compile(r"changes: ([\d.e+-]+) per hour")
 
 
