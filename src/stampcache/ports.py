@@ -346,7 +346,7 @@ class ReadingVerifier(Protocol):
 
 
 class Facts(Struct, frozen=True, kw_only=True):
-    """What a judge is told of an entry: since ``updated_at`` nobody has looked at it.
+    """What a judge is told of an entry: it was made, and so last compared, at ``updated_at``.
 
     ``observed`` says how often what it cites was seen to change. Times are in epoch seconds.
     """

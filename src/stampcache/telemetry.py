@@ -25,7 +25,7 @@ class JudgeStats(Struct, frozen=True, kw_only=True):
 
     ``fresh``, ``not_fresh`` and ``failed`` are what its calls came to; ``unasked`` were refused by the
     budget. ``tokens`` and ``seconds`` were spent on it. ``saved`` are answers that it confirmed and that
-    were asked for after that, once for each time: without it they would have been made anew.
+    were asked for after that, once for each time: at most so many would have been made anew without it.
     """
 
     fresh: int = 0
