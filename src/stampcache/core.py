@@ -29,17 +29,24 @@ from stampcache.judging import as_judge
 from stampcache.learning import Learning
 from stampcache.model import Answer, Evidence, Selector
 from stampcache.outcome import Hit, Miss, Outcome, Stale, Stored, Update, is_late, own
-from stampcache.ports import Forgotten, Judge, Store
+from stampcache.ports import AsyncStore, Forgotten, Judge, Store
 from stampcache.request import Request
 from stampcache.sharing import Driven, Landed, Shared, together
 from stampcache.singleflight import Flights
 from stampcache.streams import Streams
 from stampcache.telemetry import Counters, Stats, summarize
+from stampcache.turns import Both, Turn, Turns
 from stampcache.verify import AnyVerifier
 from stampcache.working import Refresh, Work, Worker
 
 _SAVE_COUNTERS_EVERY_S = 30.0
 Value = TypeVar("Value")
+
+
+def _tickets(store: Store, face: AsyncStore) -> Both | None:
+    """Return the tickets of a store, if it has any."""
+    sync, aio = getattr(store, "tickets", None), getattr(face, "tickets", None)
+    return None if sync is None or aio is None else Both(sync, aio)
 
 
 class SystemClock:
@@ -71,6 +78,12 @@ class Core:
         self.counters = Counters()
         self.flights = Flights(timeout_s=parts.flight_timeout_s)
         self.streams = Streams(timeout_s=parts.flight_timeout_s)
+        face = parts.store.aio()
+        self.turns = Turns(
+            _tickets(parts.store, face),
+            timeout_s=parts.flight_timeout_s,
+            event=self.counters.event,
+        )
         self.token = secrets.token_hex(8)
         self.writing: set[str] = set()
         """The ids of the intents of writes that run now."""
@@ -104,7 +117,7 @@ class Core:
             equivalence=self.learning.judge,
         )
         self.async_ports = AsyncPorts(
-            store=parts.store.aio(),
+            store=face,
             note=self.counters.note,
             embed=embedding.aembed if embedding else None,
             suspect=embedding.suspect if embedding else None,
@@ -156,16 +169,24 @@ class Core:
             self.counters.made(alone.usage, "")
             return alone
 
+        key = flight_key(ask)
+
         def look_or_make(since: int | None) -> Flow[Landed[Answer]]:
             outcome = yield from self.lookup_now(ask)
             if isinstance(outcome, Hit) or (ask.allow_stale and isinstance(outcome, Stale)):
                 return Landed(outcome.answer, since)
+            turn = yield from self.turn(ask, key, lambda: self.exactly_now(ask))
+            if turn.found is not None:
+                return Landed(turn.found.answer, since)
+            return (yield from self.turns.held(turn.ticket, made(outcome, since)))
+
+        def made(outcome: Outcome, since: int | None) -> Flow[Landed[Answer]]:
             answer = as_answer((yield from make))
             sequence = yield from self.sequence()
             done = yield from self.update(request, answer, outcome, None)
             return Landed(answer, since if is_late(done) else sequence)
 
-        shared = yield from self.together(flight_key(ask), look_or_make, ports)
+        shared = yield from self.together(key, look_or_make, ports)
         if not shared.led:
             self.counters.followed(ask.identity.scope)
         return own(shared.value)
@@ -176,6 +197,18 @@ class Core:
         """Run a flow once for all that ask the same meanwhile (see `stampcache.sharing`)."""
         since = yield from self.sequence()
         return (yield from together(self.flights, key, lambda: lead(since), ports, since))
+
+    def turn(
+        self, ask: Ask, key: tuple[str, ...], again: Callable[[], Flow[Value | None]]
+    ) -> Flow[Turn[Value]]:
+        """Wait for the turn to make an answer, unless nobody else could be given it."""
+        if ask.controls.no_cache or ask.controls.no_store:
+            return Turn(None)
+        return (yield from self.turns.turn(key, again))
+
+    def exactly_now(self, ask: Ask) -> Flow[Hit | None]:
+        """Return what somebody else has just stored for this very question."""
+        return (yield from flows.exact(replace(ask, now=self.intake.now())))
 
     def sequence(self) -> Flow[int | None]:
         """Return the sequence of the last change; ``None`` where the store cannot say."""
