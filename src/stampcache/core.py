@@ -29,7 +29,7 @@ from stampcache.judging import as_judge
 from stampcache.learning import Learning
 from stampcache.model import Answer, Evidence, Selector
 from stampcache.outcome import Hit, Miss, Outcome, Stale, Stored, Update, is_late, own
-from stampcache.ports import AsyncStore, Forgotten, Judge, Store
+from stampcache.ports import AsyncStore, Following, Forgotten, Judge, Store
 from stampcache.request import Request
 from stampcache.sharing import Driven, Landed, Shared, together
 from stampcache.singleflight import Flights
@@ -319,12 +319,24 @@ class Core:
     def stats(self, *, everything: bool) -> Stats:
         """Return the figures of this process for the scope in force, or for all scopes together."""
         if everything:
-            return summarize(self.counters.of(None), self.store.stats().entries)
+            entries = self._entries(None)
+            lag = self.store.lag() if isinstance(self.store, Following) else None
+            return replace(summarize(self.counters.of(None), entries), lag=lag)
         scope = self.intake.scope_of(None)
         if scope is None:
             return summarize({}, 0)
         digest = self.intake.scope_digest(scope)
-        return summarize(self.counters.of(digest), self.store.stats(digest).entries)
+        return summarize(self.counters.of(digest), self._entries(digest))
+
+    def _entries(self, scope: str | None) -> int:
+        """Count the entries; what is counted must be readable above all when the store is away."""
+        try:
+            return self.store.stats(scope).entries
+        except StoreError as error:
+            if self.strict:
+                raise
+            self.counters.note("stats", error)
+            return 0
 
     def save_counters(self) -> None:
         """Add what was counted to the store's lasting counters; a failure is counted, not raised."""

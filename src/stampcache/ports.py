@@ -64,6 +64,30 @@ class Forgotten(Struct, frozen=True):
     bytes: int = 0
 
 
+class Lag(Struct, frozen=True, kw_only=True):
+    """How old what a process served was, in seconds.
+
+    ``bound_s`` is the most that is allowed, ``oldest_s`` the most that was; ``p50_s`` and ``p99_s``
+    are of the ``changes`` counted, from when one was made until it was known here.
+    """
+
+    bound_s: float
+    oldest_s: float
+    changes: int
+    p50_s: float
+    p99_s: float
+    flushes: int
+
+
+@runtime_checkable
+class Following(Protocol):
+    """A store whose processes follow one truth, each a little behind."""
+
+    def lag(self) -> Lag:
+        """Return how old what this process served was."""
+        ...
+
+
 class Store(Protocol):
     """Entries of all partitions. Every verb that reads entries to serve them takes the partition.
 

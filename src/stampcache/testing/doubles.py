@@ -250,6 +250,11 @@ class FailingStore(MemoryStore):
         self._check()
         return super().sequence()
 
+    def stats(self, scope: str | None = None) -> StoreStats:
+        """See `Store.stats`."""
+        self._check()
+        return super().stats(scope)
+
     def tally(self, counts: Mapping[str, int]) -> None:
         """See `Store.tally`."""
         self._check()

@@ -186,16 +186,7 @@ _CONCEPTS = """
 
 # Words that carry the form of a question and not its matter.
 FUNCTION = frozenset(
-    """
-    a an the and or but if of to in on at by for from with as is are was were be been being am do
-    does did done doing has have had having can could will would shall should may might must i me
-    my mine we us our ours you your yours he him his she her hers it its they them their theirs
-    this that these those there here what which who whom whose when where why how so too very just
-    also please tell know want like about into out up down than then s t re ve ll d m im id not no
-    nor any some such own same other get got go going need give ask asking question wondering
-    wonder hi hello hey thanks thank kindly someone somebody anyone one thing something anything
-    exactly really actually way because
-    """.split()
+    ["a", "an", "the", "and", "or", "but", "if", "of", "to", "in", "on", "at", "by", "for", "from", "with", "as", "is", "are", "was", "were", "be", "been", "being", "am", "do", "does", "did", "done", "doing", "has", "have", "had", "having", "can", "could", "will", "would", "shall", "should", "may", "might", "must", "i", "me", "my", "mine", "we", "us", "our", "ours", "you", "your", "yours", "he", "him", "his", "she", "her", "hers", "it", "its", "they", "them", "their", "theirs", "this", "that", "these", "those", "there", "here", "what", "which", "who", "whom", "whose", "when", "where", "why", "how", "so", "too", "very", "just", "also", "please", "tell", "know", "want", "like", "about", "into", "out", "up", "down", "than", "then", "s", "t", "re", "ve", "ll", "d", "m", "im", "id", "not", "no", "nor", "any", "some", "such", "own", "same", "other", "get", "got", "go", "going", "need", "give", "ask", "asking", "question", "wondering", "wonder", "hi", "hello", "hey", "thanks", "thank", "kindly", "someone", "somebody", "anyone", "one", "thing", "something", "anything", "exactly", "really", "actually", "way", "because"]
 )
 
 # Closed classes: words of one class that only one side has are counted, class by class.
@@ -231,26 +222,14 @@ KINDS: tuple[tuple[str, str], ...] = (
 """Kinds of questions, the first that is found; the place in this tuple plus one is its number."""
 
 FOREIGN = frozenset(
-    """
-    der die das und ist nicht ein eine ich wie kann für mit auf den dem von zu wird sind wo warum
-    le la les des est une et pour dans que qui comment je vous avec sur pas quel quelle où pourquoi
-    el los las una es por para como con del qué cómo dónde cuál puedo mi su cuándo
-    il lo gli che di per come sono non dove quando perché posso della
-    o os um uma é não como onde quando posso meu minha você qual
-    het een van hoe ik niet waar wat kan mijn voor zijn waarom
-    jak nie jest czy gdzie hur är och jag det inte var kan hvordan er ikke og jeg nasıl bir ve mi
-    """.split()
+    ["der", "die", "das", "und", "ist", "nicht", "ein", "eine", "ich", "wie", "kann", "für", "mit", "auf", "den", "dem", "von", "zu", "wird", "sind", "wo", "warum", "le", "la", "les", "des", "est", "une", "et", "pour", "dans", "que", "qui", "comment", "je", "vous", "avec", "sur", "pas", "quel", "quelle", "où", "pourquoi", "el", "los", "las", "una", "es", "por", "para", "como", "con", "del", "qué", "cómo", "dónde", "cuál", "puedo", "mi", "su", "cuándo", "il", "lo", "gli", "che", "di", "per", "come", "sono", "non", "dove", "quando", "perché", "posso", "della", "o", "os", "um", "uma", "é", "não", "como", "onde", "quando", "posso", "meu", "minha", "você", "qual", "het", "een", "van", "hoe", "ik", "niet", "waar", "wat", "kan", "mijn", "voor", "zijn", "waarom", "jak", "nie", "jest", "czy", "gdzie", "hur", "är", "och", "jag", "det", "inte", "var", "kan", "hvordan", "er", "ikke", "og", "jeg", "nasıl", "bir", "ve", "mi"]
 )
 ENGLISH = frozenset(
-    """
-    the and is are was were do does did can could will would should how what when where who why
-    which my your his her our their i you he she we they it of to in on at for from with by not
-    have has had be been this that there a an or if me please
-    """.split()
+    ["the", "and", "is", "are", "was", "were", "do", "does", "did", "can", "could", "will", "would", "should", "how", "what", "when", "where", "who", "why", "which", "my", "your", "his", "her", "our", "their", "i", "you", "he", "she", "we", "they", "it", "of", "to", "in", "on", "at", "for", "from", "with", "by", "not", "have", "has", "had", "be", "been", "this", "that", "there", "a", "an", "or", "if", "me", "please"]
 )
 # These are words of English as well, so alone they say nothing.
 AMBIGUOUS = frozenset(
-    "die a an in on at is was no me do as per so i he como van wat kan la le".split()
+    ["die", "a", "an", "in", "on", "at", "is", "was", "no", "me", "do", "as", "per", "so", "i", "he", "como", "van", "wat", "kan", "la", "le"]
 )
 
 CONTRACTED: Mapping[str, str] = MappingProxyType(
@@ -281,11 +260,8 @@ CONCEPT_LINES: tuple[tuple[str, ...], ...] = tuple(
 NUMBERS: Mapping[str, str] = MappingProxyType(
     dict(
         zip(
-            "zero two three four five six seven eight nine ten eleven twelve thirteen fourteen "
-            "fifteen sixteen seventeen eighteen nineteen twenty thirty forty fifty sixty seventy "
-            "eighty ninety hundred thousand million".split(),
-            "0 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20 30 40 50 60 70 80 90 100 1000 "
-            "1000000".split(),
+            ["zero", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve", "thirteen", "fourteen", "fifteen", "sixteen", "seventeen", "eighteen", "nineteen", "twenty", "thirty", "forty", "fifty", "sixty", "seventy", "eighty", "ninety", "hundred", "thousand", "million"],
+            ["0", "2", "3", "4", "5", "6", "7", "8", "9", "10", "11", "12", "13", "14", "15", "16", "17", "18", "19", "20", "30", "40", "50", "60", "70", "80", "90", "100", "1000", "1000000"],
             strict=True,
         )
     )

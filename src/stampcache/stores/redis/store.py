@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 from stampcache.corpora import Reach, Standing
 from stampcache.errors import StoreError
 from stampcache.model import Candidate, Entry, Selector, Vector
-from stampcache.ports import AsyncStore, Forgotten, Receipt, StoreStats
+from stampcache.ports import AsyncStore, Forgotten, Lag, Receipt, StoreStats
 from stampcache.stores.keys import EncryptionKey
 from stampcache.stores.pending_uses import Uses
 from stampcache.stores.redis import records
@@ -25,7 +25,7 @@ from stampcache.stores.redis.corpora import RedisCorpora
 from stampcache.stores.redis.health import problems_of
 from stampcache.stores.redis.journal import RedisJournal
 from stampcache.stores.redis.neighbours import Neighbours
-from stampcache.stores.redis.replica import Lag, Replica
+from stampcache.stores.redis.replica import Replica
 from stampcache.stores.redis.sealing import seal_key
 from stampcache.stores.redis.secrets import Facts
 from stampcache.stores.redis.shelf import RedisShelf
