@@ -69,7 +69,7 @@ def test_letters_that_a_terminal_lacks_do_not_stop_it(url: str, tmp_path: Path) 
     [
         ("nonsense", "is no URL"),
         ("memory://", "lives inside the process"),
-        ("redis://host", "unknown"),
+        ("postgres://host", "unknown"),
         ("sqlite:///TMP/junk.db", "is not a database"),
         ("sqlite:///TMP/empty.db", "holds no cache"),
         ("sqlite:///TMP/rag.db?mode=ro", "carries options"),

@@ -105,7 +105,10 @@ def _integrity(store: Store) -> Iterator[CheckResult]:
         found, _, mend = problem.partition(". " if ". " in problem else "; ")
         yield fail("integrity", found, mend.rstrip("."))
     if not problems:
-        yield ok("integrity", "nothing is wrong with what the store keeps")
+        sound = "every page and every entry can be read"
+        if is_redis(store.url):
+            sound = "the server is as the cache needs it"
+        yield ok("integrity", sound)
 
 
 def _entries(store: Store, capacity: int) -> CheckResult:

@@ -43,6 +43,7 @@ class Client:
         self.where = Whereabouts(address, self.base)
         self._pools: dict[tuple[Host, bool], Pool] = {}
         self._closed = False
+        self._said = "it failed"
 
     @property
     def pid(self) -> int:
@@ -93,6 +94,7 @@ class Client:
             return False
         self._lost()
         self.where.lost()
+        self._said = str(failures.store_error(error))
         if isinstance(error, ReadOnlyError):  # a name may lead to another server by now
             for pool in list(self._pools.values()):
                 pool.disconnect()
@@ -102,7 +104,7 @@ class Client:
     @property
     def left_alone(self) -> str:
         """What is said while nobody asks the server."""
-        return f"{self.address.shown} is left alone for a while, since it failed just now."
+        return f"{self.address.shown} is left alone for a while: {self._said}"
 
     def check_open(self) -> None:
         """Refuse to go on after `close`."""
