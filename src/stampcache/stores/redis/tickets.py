@@ -8,7 +8,7 @@ from stampcache.ports import Making
 from stampcache.stores.redis.asking import Run, Verb
 from stampcache.stores.redis.secrets import Facts
 
-_TOLD_MS = 60_000
+_TOLD_MS = 5_000
 _DONE, _FAILED = b"done", b"failed:"
 _MS = 1_000
 
