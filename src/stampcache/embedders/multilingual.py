@@ -1,8 +1,9 @@
 """The embedder "multilingual": multilingual-e5-small in 4 bit, from a package that carries the weights.
 
 Wang et al., "Multilingual E5 Text Embeddings" (2024). Its cosines lie close together: questions that
-share nothing are at 0.7 to 0.8. English and Chinese were measured, so texts of other scripts are
-refused; see `MultilingualEmbedder` for reading them. The package normalises its vectors, so that a
+share nothing are at 0.7 to 0.8. It has no calibration: in Chinese, paraphrases and traps lie at the same
+cosines (`benchmarks.thresholds`). English and Chinese were measured, so texts of other scripts are refused;
+see `MultilingualEmbedder` for reading them. The package normalises its vectors, so that a
 signature has no norm.
 """
 
@@ -31,7 +32,7 @@ _FLATTENED = ("<super>", "<sub>", "<fraction>")
 
 
 class MultilingualEmbedder:
-    """Embeds questions in the query role, about 5 ms each. Safe for many threads.
+    """Embeds questions in the query role, each in some milliseconds. Safe for many threads.
 
     With ``any_script`` it also reads what was never measured, under another name that has no
     calibration: give one of your own. The guards read English and Chinese only.
