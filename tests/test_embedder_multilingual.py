@@ -7,6 +7,7 @@ import sys
 import numpy as np
 import pytest
 
+from stampcache.calibration import calibration_for
 from stampcache.embed import as_embedder, dimension_of, embed_question, embed_texts
 from stampcache.embedders.scripts import CHINESE_AND_ENGLISH, check_scripts
 from stampcache.errors import EmbedderError, WindowError
@@ -38,6 +39,10 @@ def test_a_vector_has_a_direction_and_hides_its_norm(embedder: Embedder) -> None
     assert one.vector @ other.vector > 0.95 > one.vector @ far.vector
     alone = embed_question(embedder, "如何重置密码？")
     assert np.array_equal(alone.vector, one.vector), "a batch makes no difference"
+
+
+def test_it_has_no_calibration_as_none_is_safe(embedder: Embedder) -> None:
+    assert calibration_for(embedder.name) is None
 
 
 def test_its_name_names_the_weights(embedder: Embedder) -> None:
