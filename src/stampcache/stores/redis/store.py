@@ -262,6 +262,30 @@ class RedisStore:
                 self._tasks.close()
 
 
+def holds_cache(url: str) -> bool:
+    """Tell whether a server holds a cache of this prefix; nothing is written.
+
+    Raises:
+        ConfigError: the URL is wrong.
+        StoreError: the server cannot be asked.
+    """
+    store = RedisStore(url)
+    try:
+        return bool(store.run(_asked(Command("EXISTS", b"facts"))))
+    finally:
+        store.client.close()
+
+
+def holds_secret(url: str) -> bool:
+    """Tell whether the secret of the tenants is kept in the server, in plain or hidden."""
+    store = RedisStore(url)
+    try:
+        kept = store.run(_asked(Command("HMGET", b"facts", ("secret", "encryption"))))
+        return kept[0] is not None or kept[1] not in (None, b"none")
+    finally:
+        store.client.close()
+
+
 def open_redis(
     url: str,
     *,
