@@ -135,6 +135,7 @@ class Histories(RuleBasedStateMachine):
             key,
             partition=partition,
             scope=partition,
+            tenant=partition,
             entry_id=str(self.number),
             evidence=evidence,
             stamps=stamps,
@@ -210,6 +211,11 @@ class Histories(RuleBasedStateMachine):
     def clear(self, side: int, partition: str) -> None:
         first, second = (store.clear(partition) for store in self.pair(side))
         assert first == second
+
+    @rule(side=SIDES, partition=PARTITIONS)
+    def forget(self, side: int, partition: str) -> None:
+        first, second = (store.forget(partition) for store in self.pair(side))
+        assert first.entries == second.entries
 
     @rule(side=SIDES, corpus=WATCHED, intent=INTENTS, change=CHANGES, now=TIMES)
     def commit(self, side: int, corpus: str, intent: str, change: Change, now: float) -> None:

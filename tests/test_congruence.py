@@ -3,6 +3,7 @@
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
+from typing import ClassVar
 
 from hypothesis import HealthCheck, settings
 
@@ -14,17 +15,27 @@ from tests.histories import CAPACITY, Histories
 class SqliteHistories(Histories):
     """The second store has nearly no near-cache."""
 
+    ENCRYPTION_KEY: ClassVar[bytes | None] = None
+
     def open(self) -> Sequence[Store]:
         self.folder = tempfile.TemporaryDirectory()
-        path = Path(self.folder.name) / "cache.db"
+        path, key = Path(self.folder.name) / "cache.db", self.ENCRYPTION_KEY
         return [
-            SqliteStore(path, capacity=CAPACITY),
-            SqliteStore(path, capacity=CAPACITY, near_capacity=1, vector_capacity=1),
+            SqliteStore(path, capacity=CAPACITY, encryption_key=key),
+            SqliteStore(
+                path, capacity=CAPACITY, near_capacity=1, vector_capacity=1, encryption_key=key
+            ),
         ]
 
     def teardown(self) -> None:
         super().teardown()
         self.folder.cleanup()
+
+
+class EncryptedHistories(SqliteHistories):
+    """The same, where the file is encrypted."""
+
+    ENCRYPTION_KEY: ClassVar[bytes | None] = bytes(range(32))
 
 
 TestHistories = SqliteHistories.TestCase
@@ -34,3 +45,5 @@ TestHistories.settings = settings(
     deadline=None,
     suppress_health_check=[HealthCheck.too_slow],
 )
+TestEncryptedHistories = EncryptedHistories.TestCase
+TestEncryptedHistories.settings = settings(TestHistories.settings, max_examples=15)

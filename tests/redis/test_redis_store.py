@@ -60,6 +60,23 @@ class TestStrictRedisStoreThroughTwoConnections(StoreContract):
         second.close()
 
 
+class TestEncryptedRedisStore(StoreContract):
+    """What a tenant may have said is hidden under a key."""
+
+    @pytest.fixture
+    def store(self, url: str) -> Iterator[Store]:
+        store = RedisStore(url, encryption_key=bytes(range(32)))
+        yield store
+        store.close()
+
+    @pytest.fixture
+    def small_store(self, url: str) -> Iterator[Store]:
+        named = url + "&prefix=small"
+        store = RedisStore(named, capacity=3, near_capacity=1, encryption_key=bytes(range(32)))
+        yield store
+        store.close()
+
+
 class TestRedisStoreForTasks(StoreContract):
     """The verbs of the async face go through it, on a loop of their own."""
 

@@ -1,31 +1,47 @@
 """Sees, from the words alone, that two questions are not the same one (pure).
 
-For English; in Chinese numbers, negations and Latin names are seen. Embeddings place "python 3.11"
-next to "python 3.12" and "enable" next to "disable". A guard looks at just such differences. It
-says nothing about questions that share no words: similarity is there for that. The stored side of
-a comparison can be profiled once. See ADR 0006.
+For English; in Chinese amounts, dates, negations, places, names, directions and the common words
+of scope, time and question are seen. Embeddings place "python 3.11" next to "python 3.12" and
+"enable" next to "disable". A guard looks at just such differences. It says nothing about questions
+that share no words: similarity is there for that. The stored side of a comparison can be profiled
+once. See ADR 0006 and ADR 0023.
 """
 
 import enum
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping
 
 from msgspec import Struct
 
+from stampcache.guards import order
 from stampcache.guards import words as tables
-from stampcache.guards.profile import Profile, fold, parts, profile
+from stampcache.guards.alike import common
+from stampcache.guards.differing import Differences, Sides, differences
+from stampcache.guards.profile import Profile, profile
+from stampcache.guards.tokens import fold
 
 
 class Guard(enum.Enum):
     """What kind of difference was seen; the value is the word for tables and logs."""
 
     NEGATION = "negation"
+    ANTONYM = "antonym"
+    COMPARATIVE = "comparative"
     NUMBER = "number"
     UNIT = "unit"
+    CURRENCY = "currency"
+    DATE = "date"
+    VERSION = "version"
     NAME = "name"
     CODE = "code"
-    ANTONYM = "antonym"
-    SUBSTITUTION = "substitution"
+    SCOPE = "scope"
+    LANGUAGE = "language"
+    AUDIENCE = "audience"
+    FORM = "form"
+    QUESTION = "question"
+    TENSE = "tense"
+    MODIFIER = "modifier"
     DIRECTION = "direction"
+    SUBSTITUTION = "substitution"
 
 
 class Finding(Struct, frozen=True):
@@ -42,36 +58,16 @@ class Finding(Struct, frozen=True):
         return f"{self.guard.value}: asked {asked}, stored {stored}"
 
 
-_WIDEST = 2
-_WIDEST_TURN = 3
-_TYPO_LETTERS = 4
-_TYPO_CHANGE_LETTERS = 6
-_PREFIXED_LETTERS = 2
-_ACRONYM_LETTERS = 3
-_ARTICLES = frozenset({"a", "an", "the"})
-_DEGREES = frozenset([fold(word) for word in tables.DEGREES])
-_ENDINGS = frozenset({"ful", fold("less")})  # hopeful, hopeless
-_ASKING = frozenset([fold(word) for word in tables.ASKING])
-_SYMMETRIC = frozenset([fold(word) for word in tables.SYMMETRIC])
-_OPPOSITES = frozenset(
-    [
-        side
-        for one, other in [map(fold, pair.split("/")) for pair in tables.OPPOSITES.split()]
-        for side in ((one, other), (other, one))
-    ]
-)
-_POLAR = frozenset([one for one, _ in _OPPOSITES])
-_SYNONYMS = frozenset(
-    [
-        (fold(one), fold(other))
-        for group in (*tables.SYNONYMS.splitlines(), *tables.MEASURES.splitlines())
-        for one in group.split()
-        for other in group.split()
-    ]
-)
-_MEASURES = {
-    fold(word): group.split()[0] for group in tables.MEASURES.splitlines() for word in group.split()
-}
+DEGREES = frozenset([fold(word) for word in tables.DEGREES])
+COMPARED = frozenset([fold(word) for word in tables.COMPARED])
+_CUED = (Guard.COMPARATIVE, Guard.DATE, Guard.SCOPE, Guard.LANGUAGE, Guard.AUDIENCE, Guard.FORM)
+_AMOUNTS = (Guard.NUMBER, Guard.UNIT, Guard.CURRENCY, Guard.DATE, Guard.VERSION)
+_ASKED_APART = frozenset(
+    f"asks.{kind}" for kind in (
+        "who", "when", "where", "why", "how", "how much", "how long", "how often", "how old", "how far"
+    )
+)  # fmt: skip
+_PRONOUNS = frozenset({"he", "she", "his", "her", "him", "hers"})
 
 
 def findings(asked: str, stored: str) -> tuple[Finding, ...]:
@@ -83,48 +79,53 @@ def findings(asked: str, stored: str) -> tuple[Finding, ...]:
     return () if asked == stored else compare(profile(asked), profile(stored))
 
 
-def profile_entry(entry_id: str, question: str) -> Profile:
-    """Return the profile of a stored question; callers may remember it by the entry's id."""
-    del entry_id  # only distinguishes entries, so that nothing is shared between tenants
-    return profile(question)
-
-
-class Asked:
-    """A question that is compared with stored ones: profiled once, and only if it has to be.
-
-    ``profile_stored`` gives the profile of an entry's question, as `profile_entry` does.
-    """
-
-    def __init__(
-        self, question: str, profile_stored: Callable[[str, str], Profile] = profile_entry
-    ) -> None:
-        self._question = question
-        self._profile_stored = profile_stored
-        self._profile: Profile | None = None
-
-    def findings(self, stored: str, entry_id: str) -> tuple[Finding, ...]:
-        """Return what `findings` returns for this question and the one stored with an entry."""
-        if self._question == stored:
-            return ()
-        if self._profile is None:
-            self._profile = profile(self._question)
-        return compare(self._profile, self._profile_stored(entry_id, stored))
-
-
 def compare(asked: Profile, stored: Profile) -> tuple[Finding, ...]:
     """Return what `findings` returns, for questions that were profiled before."""
-    seen = (
-        *_polarity(asked, stored),
-        _numbers(asked, stored),
-        _units(asked, stored),
-        _names(asked, stored),
-        _codes(asked, stored),
-    )
-    found = tuple([finding for finding in seen if finding is not None])
-    if found or asked.han or stored.han:
-        return found
-    moved = _substitution(asked, stored) or _direction(asked, stored)
-    return (moved,) if moved else ()
+    return judge(asked, stored, differences(asked, stored))
+
+
+def judge(asked: Profile, stored: Profile, seen: Differences) -> tuple[Finding, ...]:
+    """Return the differences that matter, of all that were seen between two profiles."""
+    found = {finding.guard: finding for finding in _each(asked, stored, seen)}
+    if not found:
+        moved = _aligned(asked, stored, seen)
+        if moved:
+            return (moved,)
+    return tuple([found[guard] for guard in Guard if guard in found])
+
+
+def _each(asked: Profile, stored: Profile, seen: Differences) -> Iterator[Finding]:
+    yield from _polarity(asked, stored, seen)
+    for guard in _CUED:
+        sides = seen.cues.get(guard.value)
+        if sides and _matters(sides):
+            yield _cued(guard, asked, stored, sides)
+    for guard in _AMOUNTS:
+        sides = seen.amounts.get(guard.value)
+        if sides:
+            yield _finding(guard, sides.asked, sides.stored)
+    if not (seen.names.asked or seen.names.stored):
+        yield from _referred(asked, stored)
+    else:
+        yield _finding(Guard.NAME, seen.names.asked, seen.names.stored)
+    if seen.codes.asked and seen.codes.stored:
+        yield _finding(Guard.CODE, seen.codes.asked, seen.codes.stored)
+
+
+def _referred(asked: Profile, stored: Profile) -> Iterator[Finding]:
+    """See "his" where the other question repeats the name of one of two people."""
+    if len(asked.names) < 2 or _PRONOUNS.isdisjoint((*asked.words, *stored.words)):
+        return
+    here, there = _repeated(asked, stored), _repeated(stored, asked)
+    one = [word for word in asked.words if word in _PRONOUNS and word not in stored.known]
+    other = [word for word in stored.words if word in _PRONOUNS and word not in asked.known]
+    if (one and there) or (other and here):
+        yield _finding(Guard.NAME, _written(here or one, asked), _written(there or other, stored))
+
+
+def _repeated(side: Profile, other: Profile) -> list[str]:
+    """Return the names that one question says more often than the other, which says them too."""
+    return [name for name in side.names if side.words.count(name) > other.words.count(name) > 0]
 
 
 def _finding(guard: Guard, asked: Collection[str], stored: Collection[str]) -> Finding:
@@ -136,202 +137,118 @@ def _written(folded: Iterable[str], side: Profile) -> list[str]:
     return [side.known.get(word) or word for word in folded]
 
 
-def _polarity(asked: Profile, stored: Profile) -> Iterator[Finding | None]:
-    """See negations by parity, and opposites; one of each cancels ("not invisible", "visible")."""
-    negated = len(asked.negations) % 2 != len(stored.negations) % 2
-    here, there = _surplus(asked, stored), _surplus(stored, asked)
-    flips = [(one, other) for one in here for other in there if _opposite(one, other)]
-    degrees = sum(one in _DEGREES and other in _DEGREES for one, other in flips)
-    if negated + degrees == 1 and len(flips) - degrees == 1:
-        return
-    yield _finding(Guard.NEGATION, asked.negations, stored.negations) if negated else None
-    if flips:
-        flipped = {word for pair in flips for word in pair}
-        yield _finding(
-            Guard.ANTONYM,
-            _written([word for word in here if word in flipped], asked),
-            _written([word for word in there if word in flipped], stored),
-        )
-
-
-def _surplus(side: Profile, other: Profile) -> list[str]:
-    """Return the words that the other question lacks, or has fewer of if they have an opposite."""
-    return [
-        word
-        for word in dict.fromkeys(side.words)
-        if word not in other.known
-        or (word in _POLAR and side.words.count(word) > other.words.count(word))
-    ]
-
-
-def _opposite(one: str, other: str) -> bool:
-    if (one, other) in _OPPOSITES:
-        return True
-    if {one[-3:], other[-3:]} == _ENDINGS:
-        return one[:-3] == other[:-3]
-    short, long = sorted((one, other), key=len)
-    prefix = long.removesuffix(short)
-    return len(short) > _PREFIXED_LETTERS and prefix in tables.OPPOSING_PREFIXES
-
-
-def _numbers(asked: Profile, stored: Profile) -> Finding | None:
-    here = [value for value in asked.numbers if value not in stored.numbers]
-    there = [value for value in stored.numbers if value not in asked.numbers]
-    small = asked.small_numbers.issuperset(here) and stored.small_numbers.issuperset(there)
-    if not (here or there) or (small and not (here and there)):
-        return None
+def _cued(guard: Guard, asked: Profile, stored: Profile, sides: Sides) -> Finding:
+    mine, theirs = asked.cues.get(guard.value, {}), stored.cues.get(guard.value, {})
     return _finding(
-        Guard.NUMBER, [asked.numbers[n] for n in here], [stored.numbers[n] for n in there]
+        guard, [mine[each] for each in sides.asked], [theirs[each] for each in sides.stored]
     )
 
 
-def _units(asked: Profile, stored: Profile) -> Finding | None:
-    """See that both questions measure, but in units of which the other has none."""
-    if not asked.numbers or not stored.numbers:
-        return None
-    one = {_MEASURES[word]: word for word in asked.words if word in _MEASURES}
-    other = {_MEASURES[word]: word for word in stored.words if word in _MEASURES}
-    here = [word for unit, word in one.items() if unit not in other]
-    there = [word for unit, word in other.items() if unit not in one]
-    if not here or not there:
-        return None
-    return _finding(Guard.UNIT, _written(here, asked), _written(there, stored))
+def _polarity(asked: Profile, stored: Profile, seen: Differences) -> Iterator[Finding]:
+    """See negations by parity, and opposites; one of each cancels ("not invisible", "visible")."""
+    flips = seen.flips
+    degrees = sum(one in DEGREES and other in DEGREES for one, other in flips)
+    if seen.negated + degrees == 1 and len(flips) - degrees == 1:
+        return
+    if seen.negated:
+        yield _finding(Guard.NEGATION, asked.negations, stored.negations)
+    bounds = {
+        *asked.cues.get("comparative", {}).values(),
+        *stored.cues.get("comparative", {}).values(),
+    }
+    flips = [flip for flip in flips if not bounds.issuperset(flip)]
+    if flips:
+        compared = all(one in COMPARED and other in COMPARED for one, other in flips)
+        yield _finding(
+            Guard.COMPARATIVE if compared else Guard.ANTONYM,
+            _written(dict.fromkeys([one for one, _ in flips]), asked),
+            _written(dict.fromkeys([other for _, other in flips]), stored),
+        )
 
 
-def _names(asked: Profile, stored: Profile) -> Finding | None:
-    here, there = _unknown_names(asked, stored), _unknown_names(stored, asked)
-    return _finding(Guard.NAME, here, there) if here or there else None
-
-
-def _unknown_names(side: Profile, other: Profile) -> list[str]:
-    missing = {name: shown for name, shown in side.names.items() if name not in other.known}
-    if not missing:
-        return []
-    spelled = {*_spelled_out(side, other), *_spelled_out(other, side)}
-    return [
-        shown
-        for name, shown in missing.items()
-        if name not in spelled and not any(_alike(name, word) for word in other.known)
-    ]
-
-
-def _spelled_out(side: Profile, other: Profile) -> Iterator[str]:
-    """Yield the acronyms of one side that the other spells out, and the words it does that with."""
-    initials = "".join([word[0] for word in other.words])
-    capitals = [*other.names]
-    name_initials = "".join([name[0] for name in capitals])
-    for name, shown in side.names.items():
-        if not shown.rstrip("s.").isupper():
-            continue
-        for letters, words in ((initials, other.words), (name_initials, capitals)):
-            at = letters.find(name)
-            if at >= 0 and (len(name) >= _ACRONYM_LETTERS or words is capitals):
-                yield name
-                yield from words[at : at + len(name)]
-
-
-def _codes(asked: Profile, stored: Profile) -> Finding | None:
-    here, there = _unknown_codes(asked, stored), _unknown_codes(stored, asked)
-    return _finding(Guard.CODE, here, there) if here and there else None
-
-
-def _unknown_codes(side: Profile, other: Profile) -> list[str]:
-    return [
-        shown
-        for code, shown in side.codes.items()
-        if code not in other.codes
-        and not all(part in other.known for part in parts(code) or (code,))
-    ]
-
-
-def _substitution(asked: Profile, stored: Profile) -> Finding | None:
-    """See one thing put in the place of another while everything around it is the same."""
-    one, other = asked.content, stored.content
-    if one == other:
-        return _reasked(asked, stored)
-    before = _common(one, other)
-    one, other = one[before:], other[before:]
-    after = _common(one[::-1], other[::-1])
-    width = max(len(one), len(other)) - after
-    if width > _WIDEST or (before + after < width and not _same_frame(asked, stored, width)):
-        return None
-    here = _unmatched(one[: len(one) - after], stored)
-    there = _unmatched(other[: len(other) - after], asked)
-    if not here or not there:
-        return None
-    return _finding(Guard.SUBSTITUTION, _written(here, asked), _written(there, stored))
-
-
-def _same_frame(asked: Profile, stored: Profile, width: int) -> bool:
-    """Tell whether two short questions differ in so many words and in nothing else."""
-    if len(asked.words) != len(stored.words):
-        return False
-    pairs = zip(asked.words, stored.words, strict=True)
-    return sum(one != other for one, other in pairs) == width < len(asked.words)
-
-
-def _reasked(asked: Profile, stored: Profile) -> Finding | None:
-    """See that the same thing is asked about with another question word: when, where."""
-    here = [word for word in asked.words if word in _ASKING]
-    there = [word for word in stored.words if word in _ASKING]
-    if len(here) != 1 or len(there) != 1 or here == there:
-        return None
-    return _finding(Guard.SUBSTITUTION, _written(here, asked), _written(there, stored))
-
-
-def _common(one: Sequence[str], other: Sequence[str]) -> int:
-    """Return at how many places from the beginning the two hold the same word."""
-    count = 0
-    for word, opposite in zip(one, other, strict=False):
-        if word != opposite:
-            break
-        count += 1
-    return count
-
-
-def _unmatched(words: Sequence[str], other: Profile) -> list[str]:
-    return [
-        word
-        for word in words
-        if word not in other.known and not any(_alike(word, known) for known in other.known)
-    ]
-
-
-def _alike(one: str, other: str) -> bool:
-    """Tell whether two folded words are synonyms, or one is the other mistyped.
-
-    Opposites count as well: whether they make a difference has been judged before.
-    """
-    if (one, other) in _SYNONYMS or _opposite(one, other):
+def _matters(sides: Sides) -> bool:
+    """Tell whether cues conflict in a family, or one of them changes the answer by itself."""
+    if any(each[-1] == "!" for each in (*sides.asked, *sides.stored)):
         return True
-    short, long = sorted((one, other), key=len)
-    if len(short) < _TYPO_LETTERS or len(long) - len(short) > 1:
+    return conflicts(sides) > 0
+
+
+def conflicts(sides: Sides) -> int:
+    """Return in how many families two questions mean different things by their cues."""
+    if not sides.asked or not sides.stored:
+        return 0
+    mine, theirs = _families(sides.asked), _families(sides.stored)
+    return sum(_conflict(meaning, theirs.get(family, "")) for family, meaning in mine.items())
+
+
+def _families(meanings: Iterable[str]) -> Mapping[str, str]:
+    return dict([each.split(".", 1) for each in meanings])
+
+
+def _conflict(one: str, other: str) -> bool:
+    """Tell whether two meanings of a family exclude each other: "now" may well be "this year"."""
+    if not other:
         return False
-    before = _common(short, long)
-    rest, longer = short[before:], long[before:]
-    if len(short) == len(long):
-        swapped = rest[:2] == longer[1::-1] and rest[2:] == longer[2:]
-        changed = rest[1:] == longer[1:] and len(short) >= _TYPO_CHANGE_LETTERS and before > 0
-        return swapped or changed
-    return before > 0 and rest == longer[1:]
+    short, long = sorted((one, other))
+    return not (short == "now" and long.startswith("this "))
 
 
-def _direction(asked: Profile, stored: Profile) -> Finding | None:
-    """See two parts of the question change places around a third: "from A to B", "from B to A"."""
-    one = [word for word in asked.words if word not in _ARTICLES]
-    other = [word for word in stored.words if word not in _ARTICLES]
-    if sorted(one) != sorted(other) or not _SYMMETRIC.isdisjoint(one):
+def _aligned(asked: Profile, stored: Profile, seen: Differences) -> Finding | None:
+    """See what matters only where all else is the same: order, question word, tense, one word."""
+    if order.turned(asked, stored):
+        return _direction(asked, stored)
+    for guard, decide in ((Guard.QUESTION, _reasked), (Guard.TENSE, _other_time)):
+        sides = seen.cues.get(guard.value)
+        if sides and decide(sides) and not _left(asked, stored, seen, guard):
+            return _cued(guard, asked, stored, sides)
+    if asked.han or stored.han:
         return None
-    before = _common(one, other)
-    after = _common(one[before:][::-1], other[before:][::-1])
-    one, other = one[before : len(one) - after], other[before : len(other) - after]
-    for left in range(1, min(_WIDEST_TURN + 1, len(one))):
-        for right in range(1, min(_WIDEST_TURN + 1, len(one) - left)):
-            x, middle, y = one[:left], one[left:-right], one[-right:]
-            if other == [*y, *middle, *x]:
-                return Finding(
-                    Guard.DIRECTION,
-                    " ".join(_written(one, asked)),
-                    " ".join(_written(other, stored)),
-                )
-    return None
+    if seen.cues.keys().isdisjoint(("question", "tense")) and order.narrowed(asked, stored):
+        return _finding(
+            Guard.MODIFIER, _written(seen.rest.asked, asked), _written(seen.rest.stored, stored)
+        )
+    one, other = order.put_in_place(asked, stored)
+    flipped = {word for flip in seen.flips for word in flip}
+    here = [word for word in one if word in seen.rest.asked and word not in flipped]
+    there = [word for word in other if word in seen.rest.stored and word not in flipped]
+    if not here or not there:
+        return None
+    return _finding(Guard.SUBSTITUTION, _written(here, asked), _written(there, stored))
+
+
+def _left(asked: Profile, stored: Profile, seen: Differences, guard: Guard) -> bool:
+    """Tell whether more differs than the words by which a guard saw its difference."""
+    cues = [
+        *asked.cues.get(guard.value, {}).values(), *stored.cues.get(guard.value, {}).values()
+    ]  # fmt: skip
+    if asked.han or stored.han:
+        one, other = asked.signs, stored.signs
+        for cue in cues:
+            one, other = one.replace(cue, ""), other.replace(cue, "")
+        return one != other
+    spoken = {fold(word) for cue in cues for word in cue.split()}
+    return not spoken.issuperset((*seen.rest.asked, *seen.rest.stored))
+
+
+def _reasked(sides: Sides) -> bool:
+    return _ASKED_APART.issuperset((*sides.asked, *sides.stored)) and bool(
+        sides.asked and sides.stored
+    )
+
+
+def _other_time(sides: Sides) -> bool:
+    changes = [each for each in (*sides.asked, *sides.stored) if each[-1] == "!"]
+    return bool(changes) or bool(sides.asked and sides.stored)
+
+
+def _direction(asked: Profile, stored: Profile) -> Finding:
+    if asked.han and stored.han:
+        return Finding(Guard.DIRECTION, asked.signs, stored.signs)
+    one, other = asked.words, stored.words
+    before = common(one, other)
+    after = common(one[before:][::-1], other[before:][::-1])
+    return Finding(
+        Guard.DIRECTION,
+        " ".join(_written(one[before : len(one) - after], asked)),
+        " ".join(_written(other[before : len(other) - after], stored)),
+    )

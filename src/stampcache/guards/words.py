@@ -23,12 +23,14 @@ show help give walk let want need like love wish try get got make made use used 
 take see find think mean work possible able way ways method best proper right correct easy
 easiest simple simplest really actually truly indeed literally basically simply honestly exactly
 fact currently etc e g ok okay well lot kind sort thing things stuff something possibly maybe
-perhaps anyway recommended process procedure step steps command order obtain vs versus
+perhaps anyway recommended somehow apparently supposedly definitely certainly surely truthfully probably
+quite rather pretty process procedure step steps command order obtain vs versus
 """
 STOP = frozenset(_STOP_WORDS.split())
 
 # One of these in the place of another asks for something else; what and which go with any.
 ASKING = frozenset({"who", "when", "where", "why", "how"})
+FRAMING = STOP | ASKING
 
 # Words of a language that are also plain English: code where a noun such as "loop" follows.
 _KEYWORDS_WORDS = """
@@ -52,111 +54,41 @@ ALIASES: Mapping[str, str] = {
     "tv": "television", "phone": "telephone", "mins": "minute", "min": "minimum", "max":
     "maximum", "colour": "color", "favourite": "favorite", "centre": "center", "tyre": "tire",
     "grey": "gray", "aluminium": "aluminum", "mum": "mother", "mom": "mother", "dad":
-    "father", "covid": "coronavirus",
+    "father", "british": "britain", "english": "england", "german": "germany", "french": "france",
+    "spanish": "spain", "italian": "italy", "chinese": "china", "japanese": "japan", "indian":
+    "india", "russian": "russia", "american": "us", "americans": "us", "canadian": "canada",
+    "australian": "australia", "mexican": "mexico", "korean": "korea", "swiss": "switzerland",
+    "dutch": "netherlands", "swedish": "sweden", "polish": "poland", "turkish": "turkey",
+    "greek": "greece", "brazilian": "brazil", "egyptian": "egypt", "irish": "ireland",
+    "israeli": "israel", "iranian": "iran", "pakistani": "pakistan", "european": "europe",
+    "african": "africa", "asian": "asia", "covid": "coronavirus",
+    "covid-19": "coronavirus", "stole": "steal", "stolen": "steal", "took": "take",
+    "taken": "take", "ate": "eat", "eaten": "eat", "saw": "see", "seen": "see", "wrote": "write",
+    "written": "write", "broke": "break", "broken": "break", "chose": "choose", "chosen":
+    "choose", "gave": "give", "given": "give", "drove": "drive", "driven": "drive", "hid":
+    "hide", "hidden": "hide", "beat": "beat", "beaten": "beat", "bought": "buy", "sold": "sell",
+    "told": "tell", "caught": "catch", "taught": "teach", "found": "find", "held": "hold",
+    "kept": "keep", "left": "leave", "lost": "lose", "made": "make", "met": "meet", "paid":
+    "pay", "sent": "send", "built": "build", "won": "win", "threw": "throw", "thrown": "throw",
+    "drew": "draw", "drawn": "draw", "grew": "grow", "grown": "grow", "knew": "know", "known":
+    "know", "spoke": "speak", "spoken": "speak", "sang": "sing", "sung": "sing", "drank":
+    "drink", "drunk": "drink", "rode": "ride", "ridden": "ride", "forgot": "forget",
+    "forgotten": "forget", "bitten": "bite", "fed": "feed", "fought": "fight", "heard": "hear",
+    "hung": "hang", "led": "lead", "lent": "lend", "shot": "shoot", "shown": "show", "stuck":
+    "stick", "struck": "strike", "sworn": "swear", "torn": "tear", "wore": "wear", "worn":
+    "wear", "understood": "understand", "thought": "think", "brought": "bring", "began":
+    "begin", "begun": "begin", "ran": "run", "went": "go", "gone": "go", "came": "come",
+    "children": "child", "women": "woman", "men": "man", "feet": "foot", "mice": "mouse",
 }  # fmt: skip
-
-# Words that may stand for each other in a question, a group a line.
-SYNONYMS = """
-    fix repair resolve solve troubleshoot
-    remove delete erase drop discard
-    create build generate construct produce
-    start begin launch
-    stop quit halt cease
-    end finish
-    buy purchase
-    obtain acquire receive
-    big large huge
-    small little tiny
-    fast quick rapid quickly fastest speedy
-    smart intelligent clever
-    important crucial essential
-    difference differ different distinction distinguish
-    cause reason
-    learn study
-    choose select pick
-    change modify alter edit
-    move relocate
-    begin commence
-    cost price
-    movie film
-    car automobile
-    job career occupation
-    happy joyful glad
-    sad unhappy
-    angry furious mad
-    scared afraid frightened
-    humble modest
-    brave courageous
-    religious spiritual
-    improve enhance boost
-    reduce decrease lower lessen cut
-    increase raise grow
-    show display
-    answer reply respond
-    error bug issue problem trouble
-    type kind form
-    job work
-    doctor physician
-    kid child children
-    vertical vertically
-    horizontal horizontally
-    install setup
-    handle deal manage cope
-    function work operate
-    company business firm
-    earn gain
-    maximum longest largest highest
-    minimum shortest smallest lowest
-    purpose goal aim
-    benefit advantage pro
-    drawback disadvantage con downside
-    house home
-    rich wealthy
-    main primary principal major
-    start begin
-    run execute
-    call invoke
-    check verify examine inspect
-    allow permit
-    forbid prohibit ban
-    safe secure
-    near close
-    often frequently
-    example sample
-    picture photo image
-    rule regulation
-    law legislation
-    requirement prerequisite
-    effect impact influence
-    meaning definition define
-    beautiful pretty
-    hard difficult tough
-    prevent avoid
-    duration length long
-    wash clean
-    lunar moon
-    terrible awful
-    vocal outspoken
-    thankful grateful
-    increase enhance
-    intern internship
-    amount quantity number
-    time duration
-    method technique approach
-    city town
-    university college
-    spouse partner
-    mobile cellphone smartphone
-"""
 
 # Opposites, a pair each. Both sides of a pair unmatched: the questions ask for opposite things.
 OPPOSITES = """
 on/off enable/disable open/close open/shut increase/decrease raise/lower before/after
-maximum/minimum include/exclude allow/deny allow/forbid allow/block permit/deny start/stop
+include/exclude allow/deny allow/forbid allow/block permit/deny start/stop
 encrypt/decrypt import/export buy/sell first/last more/less most/least up/down in/out add/remove
 push/pull upload/download gain/lose advantage/disadvantage benefit/risk pro/con high/low
-higher/lower highest/lowest fast/slow faster/slower old/new oldest/newest big/small
-largest/smallest biggest/smallest long/short longest/shortest good/bad better/worse best/worst
+higher/lower fast/slow faster/slower old/new oldest/newest big/small
+long/short good/bad better/worse best/worst
 early/late earliest/latest hot/cold true/false accept/reject accept/decline approve/reject
 grant/revoke attach/detach mount/unmount read/write input/output encode/decode
 compress/decompress compress/extract zip/unzip lock/unlock show/hide expand/collapse
@@ -169,7 +101,7 @@ wet/dry full/empty deposit/withdraw credit/debit profit/loss income/expense gros
 employer/employee landlord/tenant buyer/seller lender/borrower husband/wife man/woman
 male/female mother/father boy/girl he/she him/her his/her create/delete create/destroy
 create/drop insert/delete connect/disconnect freeze/thaw boil/freeze wake/sleep sunrise/sunset
-morning/evening day/night today/tomorrow today/yesterday tomorrow/yesterday current/former
+morning/evening day/night current/former
 current/previous past/future always/never everything/nothing positive/negative increase/reduce
 gain/reduce strict/lenient expensive/cheap safe/dangerous healthy/unhealthy legal/illegal
 upgrade/downgrade upvote/downvote activate/deactivate serialize/deserialize stretch/shrink
@@ -180,51 +112,57 @@ humble/proud kind/cruel
 """
 # Degrees: "less rude" is "more polite", so they undo an opposite as a negation does.
 DEGREES = frozenset({"more", "less", "most", "least"})
-# Units: the words of a line name the same one. A difference is seen where both questions have one.
-MEASURES = """
-    km kilometer kilometers kilometre kilometres
-    m meter meters metre metres
-    cm centimeter centimeters centimetre centimetres
-    mm millimeter millimeters millimetre millimetres
-    mile miles
-    ft foot feet
-    inch inches
-    yard yards
-    kg kilogram kilograms kilo kilos
-    g gram grams
-    mg milligram milligrams
-    mcg microgram micrograms
-    lb lbs pound pounds
-    oz ounce ounces
-    ton tons tonne tonnes
-    l liter liters litre litres
-    ml milliliter milliliters millilitre millilitres
-    gallon gallons
-    ms millisecond milliseconds
-    s sec secs second seconds
-    min mins minute minutes
-    h hr hrs hour hours
-    day days
-    week weeks
-    month months
-    year years
-    kb kilobyte kilobytes
-    mb megabyte megabytes
-    gb gigabyte gigabytes
-    tb terabyte terabytes
-    mbps
-    gbps
-    celsius
-    fahrenheit
-    kelvin
-    usd dollar dollars
-    eur euro euros
-    gbp
-    yen jpy
-    yuan rmb cny
-    percent
-"""
-
+# What a prefix does not turn into its opposite: play, display.
+UNOPPOSED = frozenset(
+    [
+        "play",
+        "count",
+        "form",
+        "side",
+        "front",
+        "come",
+        "put",
+        "port",
+        "press",
+        "sign",
+        "tail",
+        "vest",
+        "tense",
+        "deed",
+        "til",
+        "der",
+        "tract",
+        "plant",
+        "stall",
+        "cover",
+        "pose",
+        "tribute",
+        "ease",
+        "miss",
+        "bate",
+        "part",
+        "liver",
+        "serve",
+        "fine",
+        "fault",
+        "gree",
+        "agram",
+        "velop",
+        "dex",
+        "vent",
+        "crease",
+        "age",
+        "pact",
+        "cite",
+        "sure",
+        "take",
+        "tend",
+        "clude",
+        "volve",
+        "spire",
+        "gest",
+    ]
+)
 OPPOSING_PREFIXES = ("un", "dis", "non", "in", "im", "il", "ir", "de")
 
 # Relations that hold both ways, and joints whose two sides may change places.
@@ -234,46 +172,28 @@ compare compared comparable comparison differ different difference same next nea
 connected linked friend sibling cousin both
 """
 SYMMETRIC = frozenset(_SYMMETRIC_WORDS.split())
-
-UNITS: Mapping[str, int] = {
-    "zero": 0, "one": 1, "two": 2, "three": 3, "four": 4, "five": 5, "six": 6, "seven": 7,
-    "eight": 8, "nine": 9, "ten": 10, "eleven": 11, "twelve": 12, "thirteen": 13, "fourteen":
-    14, "fifteen": 15, "sixteen": 16, "seventeen": 17, "eighteen": 18, "nineteen": 19,
-    "first": 1, "second": 2, "third": 3, "fourth": 4, "fifth": 5, "sixth": 6, "seventh": 7,
-    "eighth": 8, "ninth": 9, "tenth": 10, "dozen": 12,
-}  # fmt: skip
-TENS: Mapping[str, int] = {
-    "twenty": 20, "thirty": 30, "forty": 40, "fifty": 50, "sixty": 60, "seventy": 70,
-    "eighty": 80, "ninety": 90,
-}  # fmt: skip
-SCALES: Mapping[str, int] = {
-    "hundred": 100, "thousand": 10**3, "million": 10**6, "billion": 10**9, "trillion": 10**12,
-}  # fmt: skip
-ROMAN: Mapping[str, int] = {
-    "II": 2, "III": 3, "IV": 4, "VI": 6, "VII": 7, "VIII": 8, "IX": 9, "XI": 11, "XII": 12,
-    "XIII": 13, "XIV": 14,
-}  # fmt: skip
-
-HAN_DIGITS: Mapping[str, int] = {
-    "零": 0, "〇": 0, "一": 1, "二": 2, "两": 2, "三": 3,
-    "四": 4, "五": 5, "六": 6, "七": 7, "八": 8, "九": 9,
-}  # fmt: skip
-HAN_SCALES: Mapping[str, int] = {"十": 10, "百": 100, "千": 1000, "万": 10**4, "亿": 10**8}
-# A lone numeral is often part of a word (一般, 统一): it counts before a measure word or after 第.
-HAN_NUMBER = re.compile(
-    r"(?<=第)[零〇一二两三四五六七八九十百千万亿]{1,16}"
-    r"|[零〇一二两三四五六七八九十百千万亿]{1,16}"
-    r"(?=[个年月日号天周次元块岁倍步种条位名层章页米升斤克度点]|小时|分钟|公里)"
-    r"|[零〇一二两三四五六七八九][零〇一二三四五六七八九十百千万亿]{1,15}"
-)
+ARTICLES = frozenset({"a", "an", "the"})
+# Words that come and go when a sentence is turned from active to passive.
+_VOICE_WORDS = """
+a an the is are was were been being be get got do does did has have had by it that
+"""
+VOICE = frozenset(_VOICE_WORDS.split())
+# Words of which more or less is compared: a change of them is one of the comparison.
+_COMPARED_WORDS = """
+more less most least better worse best worst higher lower highest lowest faster slower fewer
+greater bigger smaller larger longer shorter older newer earlier later
+"""
+COMPARED = frozenset(_COMPARED_WORDS.split())
 
 # An English text without any of these has no negation; looking for them is cheap.
 NEGATION_HINTS = ("no", "n't", "nt ", "never", "without", "neither", "unable", "fail")
 
 # Phrases that hold a negating word without negating the question come first and capture nothing.
 NEGATION = re.compile(
-    r"""\b(?:whether\ or\ not | or\ not | why\ not | yes\ or\ no | no\.?\ ?\d
-        | not\ (?:only|just|to\ mention|sure|certain) | no\ (?:matter|problem|idea|worries|doubt)
+    r"""\A\W*no,
+    | \b(?:whether\ or\ not | or\ not | why\ not | yes\ or\ no | no\.?\ ?\d
+        | not\ (?:only|just|to\ mention|sure|certain|understanding)
+        | no\ (?:matter|problem|idea|worries|doubt)
         | (?:do(?:es)?n'?t|do\ not|can'?t|cannot|couldn'?t|could\ not|didn'?t|did\ not)
             \ (?:really\ |quite\ |fully\ |seem\ to\ )?
             (?:know|understand|remember|recall|figure|work\ out|mind|get\ (?:how|why|what))

@@ -4,7 +4,7 @@ It keeps nothing beyond the process. Its verbs take microseconds, so the async f
 """
 
 import threading
-from collections import Counter, defaultdict, deque
+from collections import Counter
 from collections.abc import Mapping, Sequence
 
 from msgspec.structs import replace
@@ -14,18 +14,20 @@ from stampcache.errors import StoreError
 from stampcache.eviction import Lru
 from stampcache.indexes.flat import FlatIndex
 from stampcache.model import Candidate, Entry, Selector, Vector
-from stampcache.ports import AsyncStore, Receipt, StoreStats
+from stampcache.ports import AsyncStore, Forgotten, Receipt, StoreStats
+from stampcache.stores import codec
 from stampcache.stores.aio import InlineStore
 from stampcache.stores.dependencies import DependencyIndex
 from stampcache.stores.memory_corpora import MemoryCorpora
 from stampcache.stores.memory_journal import MemoryJournal
 from stampcache.stores.memory_log import MemoryLog
-from stampcache.stores.pending_uses import Place, Serving, Uses
+from stampcache.stores.memory_pairs import MemoryPairs
+from stampcache.stores.memory_shelf import MemoryShelf
+from stampcache.stores.pending_uses import Place, Uses
 from stampcache.stores.selection import BEING_WRITTEN, touches, unmarked
 from stampcache.ttl import expired
 
 CAPACITY = 100_000
-_SERVINGS_KEPT = 100_000
 
 
 class MemoryStore:
@@ -47,11 +49,11 @@ class MemoryStore:
         self._hits: Counter[Place] = Counter()
         self._uses = Uses()
         self._log = MemoryLog()
-        self._servings: deque[Serving] = deque(maxlen=_SERVINGS_KEPT)
-        self._bad: defaultdict[str, set[frozenset[str]]] = defaultdict(set)
+        self._pairs = MemoryPairs()
         self._suspended: dict[Place, Vector | None] = {}
         self._corpora = MemoryCorpora(self, self._open)
-        self._journal = MemoryJournal(self._confirm, self._open)
+        self._journal = MemoryJournal(self._confirm, self._open, self._by_id.__contains__)
+        self._shelf = MemoryShelf(self._open, self._by_id.__contains__)
         self._facts: dict[str, str] = {}
         self._tallies: Counter[str] = Counter()
         self._closed = False
@@ -72,6 +74,11 @@ class MemoryStore:
         """See `Store.journal`."""
         return self._journal
 
+    @property
+    def shelf(self) -> MemoryShelf:
+        """See `Store.shelf`."""
+        return self._shelf
+
     def nearest(
         self, partition: str, vector: Vector, k: int, *, asked: str, now: float
     ) -> Sequence[Candidate]:
@@ -80,7 +87,7 @@ class MemoryStore:
             index = self._indexes.get(partition)
             if index is None or index.dimension != len(vector):
                 return []
-            bad = self._bad.get(partition, set())
+            bad = self._pairs.bad_in(partition)
             wanted = k
             while True:
                 found = [
@@ -118,7 +125,7 @@ class MemoryStore:
         place = entry.place
         due = self._uses.add(place)
         if asked != place[1]:
-            self._uses.serve((entry.id, *place, asked))
+            self._uses.serve((entry.id, *place, asked, entry.identity.tenant))
             due = True
         if due and self.lock.acquire(blocking=False):
             try:
@@ -146,9 +153,7 @@ class MemoryStore:
         """See `Store.report_bad`."""
         with self._open():
             self._apply_uses()
-            for served, partition, key, asked in self._servings:
-                if served == entry_id:
-                    self._bad[partition].add(frozenset((asked, key)))
+            self._pairs.report(entry_id)
             place = self._by_id.get(entry_id)
             if place is None:
                 return False
@@ -168,6 +173,30 @@ class MemoryStore:
             gone = [entry for entry in self._entries.values() if entry.identity.scope == scope]
             self._log.note(Selector(scope=scope))
             return self._drop_all(gone)
+
+    def forget(self, tenant: str) -> Forgotten:
+        """See `Store.forget`."""
+        with self._open():
+            if not tenant:  # what is nobody's
+                return Forgotten()
+            gone = [entry for entry in self._entries.values() if entry.identity.tenant == tenant]
+            size = sum(map(self._size, gone)) + self._journal.forget(tenant)
+            size += self._shelf.forget(tenant)
+            self._drop_all(gone)
+            self._apply_uses()  # so that none is left that waits
+            self._pairs.forget(tenant)
+            self._log.begin_anew()
+            return Forgotten(len(gone), size)
+
+    def _size(self, entry: Entry) -> int:
+        """Return how many bytes an entry takes with its vector and its reach."""
+        partition, key = entry.place
+        index = self._indexes.get(partition)
+        vector = self._suspended.get(entry.place)
+        if vector is None and index is not None:
+            vector = index.get(key)
+        size = len(codec.encode(entry)) + self._corpora.size(entry.id)
+        return size + (0 if vector is None else vector.nbytes)
 
     def purge(self, now: float) -> int:
         """See `Store.purge`."""
@@ -304,7 +333,7 @@ class MemoryStore:
 
     def _apply_uses(self) -> None:
         pending = self._uses.take()
-        self._servings.extend(pending.servings)
+        self._pairs.serve(pending.servings)
         for place, hits in pending.hits.items():
             if place in self._entries:
                 self._recency.use(place)

@@ -14,6 +14,7 @@ from urllib.parse import unquote, urlsplit
 
 from stampcache.errors import ConfigError
 from stampcache.ports import Store
+from stampcache.stores.keys import EncryptionKey, keys_from
 from stampcache.stores.memory import MemoryStore
 from stampcache.stores.sqlite import SqliteStore
 
@@ -21,10 +22,17 @@ _FORMS = "Use memory:// or sqlite:///path/to/file.db or redis://host:6379/0."
 _REDIS = ("redis", "rediss", "unix")
 
 
-def open_store(url: str, *, capacity: int, secret: bytes | str | None = None) -> Store:
+def open_store(
+    url: str,
+    *,
+    capacity: int,
+    encryption_key: EncryptionKey | None = None,
+    secret: bytes | str | None = None,
+) -> Store:
     """Return the store that a URL names, creating it where it does not exist.
 
-    With a ``secret`` what others keep for the cache is sealed by it.
+    The memory store takes a key, so that the URL alone decides, but has nothing at rest to encrypt. With
+    a ``secret`` what a server keeps for the cache is sealed by it.
 
     Raises:
         ConfigError: the URL is malformed or of an unknown kind, or the store cannot be opened.
@@ -42,16 +50,18 @@ def open_store(url: str, *, capacity: int, secret: bytes | str | None = None) ->
     if "://" not in url:
         raise ConfigError(f"{url!r} is no URL: it lacks `://`. {_FORMS}")
     if parts.scheme in _REDIS:
-        return _redis_store(url, capacity, secret)
+        return _redis_store(url, capacity, encryption_key, secret)
     if parts.query or parts.fragment:
         raise ConfigError(f"{url!r} carries options; pass them as arguments. {_FORMS}")
     match parts.scheme:
         case "memory":
             if parts.netloc or parts.path:
                 raise ConfigError(f"{url!r} names something, but memory:// has no name. {_FORMS}")
+            keys_from(encryption_key)  # a wrong one is refused here, too
             return MemoryStore(capacity=capacity)
         case "sqlite":
-            return SqliteStore(_writable_file(url, parts.netloc), capacity=capacity)
+            path = _writable_file(url, parts.netloc)
+            return SqliteStore(path, capacity=capacity, encryption_key=encryption_key)
         case _:
             raise ConfigError(f"The store kind {parts.scheme!r} in {url!r} is unknown. {_FORMS}")
 
@@ -61,14 +71,18 @@ def is_redis(url: str) -> bool:
     return url.partition("://")[0] in _REDIS
 
 
-def _redis_store(url: str, capacity: int, secret: bytes | str | None) -> Store:
+def _redis_store(
+    url: str, capacity: int, encryption_key: EncryptionKey | None, secret: bytes | str | None
+) -> Store:
     try:
         module = import_module("stampcache.stores.redis.store")
     except ImportError as error:
         raise ConfigError(
             f"A Redis store needs the package redis ({error}): pip install 'stampcache[redis]'."
         ) from error
-    store: Store = module.open_redis(url, capacity=capacity, secret=secret)
+    store: Store = module.open_redis(
+        url, capacity=capacity, encryption_key=encryption_key, secret=secret
+    )
     return store
 
 

@@ -27,8 +27,10 @@ from stampcache.model import Entry
 from stampcache.stores.reaches import Reaches, Touched
 from stampcache.stores.redis import records
 from stampcache.stores.redis.asking import Command, Run, Verb, Word
+from stampcache.stores.redis.keeping import Keeper
 from stampcache.stores.redis.names import imprint
 from stampcache.stores.redis.replica import Replica
+from stampcache.stores.redis.secrets import Facts
 from stampcache.stores.redis.verbs import Verbs
 
 _LOADED_AT_ONCE = 500
@@ -46,9 +48,9 @@ class _Loaded:
         self.by_row: dict[bytes, Reach] = {}
         self.sequence = b"0"
 
-    def take(self, rows: Sequence[tuple[bytes, bytes, bytes]]) -> None:
+    def take(self, rows: Sequence[tuple[bytes, bytes, bytes]], keeper: Keeper) -> None:
         """Take up reaches."""
-        new = {row: _REACH.decode(raw) for row, _, raw in rows if raw}
+        new = {row: _REACH.decode(keeper.unpack(raw, "reach")) for row, _, raw in rows if raw}
         self.reaches.update(new)
         self.by_row.update(new)
         if rows:
@@ -72,10 +74,13 @@ class _Known(Struct, frozen=True):
 class RedisCorpora:
     """Corpora in the keys of a Redis store."""
 
-    def __init__(self, run: Callable[[Verb[Any]], Any], verbs: Verbs, replica: Replica) -> None:
+    def __init__(
+        self, run: Callable[[Verb[Any]], Any], verbs: Verbs, replica: Replica, facts: Facts
+    ) -> None:
         self._run = run
         self._verbs = verbs
         self._replica = replica
+        self._facts = facts
         self.begin_anew()
 
     def begin_anew(self) -> None:
@@ -98,11 +103,12 @@ class RedisCorpora:
 
     def declare(self, corpus: str, *, now: float, silence_s: float | None) -> Standing:
         """See `Corpora.declare`."""
+        keeper = self._run(self._facts.keeper())
         words = (
             corpus,
             records.number(now),
             records.number(silence_s),
-            records.unknown(corpus),
+            records.unknown(corpus, keeper),
         )
         standing = records.standing_of(corpus, self._written(Run("declare", words)))
         assert standing is not None
@@ -123,8 +129,9 @@ class RedisCorpora:
 
     def begin(self, corpus: str, intent: Intent) -> None:
         """See `Corpora.begin`."""
+        keeper = self._run(self._facts.keeper())
         at, body = records.number(intent.at), records.pack(intent)
-        self._written(Run("begin", (corpus, at, records.unknown(corpus), intent.id, body)))
+        self._written(Run("begin", (corpus, at, records.unknown(corpus, keeper), intent.id, body)))
 
     def _note(self, corpus: str, *what: Word) -> None:
         self._written(Run("note", (corpus, *what)))
@@ -154,6 +161,7 @@ class RedisCorpora:
         self, corpus: str, intent: str, change: Change, now: float
     ) -> Verb[Committed | None]:
         """Commit once; ``None`` where the corpus changed meanwhile."""
+        keeper = yield from self._facts.keeper()
         known = yield from self._known(corpus, change)
         if known is None:
             return None
@@ -176,14 +184,19 @@ class RedisCorpora:
             "intents": len(others),
             "answers": len(rows),
         }
-        words: list[Word] = [records.pack(told), records.unknown(corpus)]
-        words.append(records.pack(differing.trace_of(corpus, done)))
+        words: list[Word] = [records.pack(told), records.unknown(corpus, keeper)]
+        trace = differing.trace_of(corpus, done)
+        words += [keeper.pack(trace, "change"), keeper.mark(str(trace))]
         for one in others:
             words += [one.id, records.pack(one)]
         for chunk in done.added:
             words += records.chunk_words(chunk)
+        by_row = self._loaded[corpus].by_row if rows else {}
         for row, mark, raw in rows:
-            words += _shifted(self._loaded[corpus].by_row[row], row, mark, raw, touched[row])
+            before = _DIFFERENCES.decode(keeper.unpack(raw, "differences")) if raw else ()
+            after = differing.settled(by_row[row], before, touched[row])
+            words += [row, _becomes(by_row[row], after, mark)]
+            words.append(keeper.pack(after, "differences") if after else b"")
         reply = yield Run("commit", tuple(words), slow=True)
         return None if reply[0] == b"again" else Committed(int(reply[1]), int(reply[2]))
 
@@ -205,12 +218,13 @@ class RedisCorpora:
 
     def _catch_up(self, corpus: str) -> Verb[_Loaded]:
         """Load the reaches that were stored since, some at a time."""
+        keeper = yield from self._facts.keeper()
         loaded = self._loaded.get(corpus)
         if loaded is None or loaded.flushes != self._replica.flushes:
             loaded = self._loaded[corpus] = _Loaded(self._replica.flushes)
         while True:
             rows = yield Run("reaches", (corpus, loaded.sequence, _LOADED_AT_ONCE))
-            loaded.take(rows)
+            loaded.take(rows, keeper)
             if len(rows) < _LOADED_AT_ONCE:
                 return loaded
 
@@ -281,7 +295,8 @@ class RedisCorpora:
     def reach(self, entry: Entry) -> Reach | None:
         """See `Corpora.reach`."""
         raw = self._run(_asked(Run("reach", (entry.id,))))
-        return _REACH.decode(raw) if raw else None
+        keeper = self._run(self._facts.keeper())
+        return _REACH.decode(keeper.unpack(raw, "reach")) if raw else None
 
 
 def _asked(ask: Run | Command) -> Verb[Any]:
@@ -308,7 +323,6 @@ def _told(corpus: str, change: Change, done: Written) -> dict[str, object]:
         "corpus": corpus,
         "done": bool(done),
         "doubts": change.doubts,
-        "words": str(trace),
         "selectors": selectors,
         "removed": [[one.id, imprint(one.vector).decode()] for one in done.removed],
         "added": len(done.added),
@@ -316,14 +330,9 @@ def _told(corpus: str, change: Change, done: Written) -> dict[str, object]:
     }
 
 
-def _shifted(
-    reach: Reach, row: bytes, mark: bytes, raw: bytes, new: Sequence[Difference]
-) -> tuple[Word, ...]:
-    """Return how an answer differs now, and what becomes of it."""
-    before = _DIFFERENCES.decode(raw) if raw else ()
-    after = differing.settled(reach, before, new)
+def _becomes(reach: Reach, after: Sequence[Difference], mark: bytes) -> str:
+    """Return what becomes of an answer that differs so now."""
     holds = differing.holds(reach, after)
-    what = ""
-    if holds is bool(mark):
-        what = "restored" if holds else "stale"
-    return (row, what, records.pack(after) if after else b"")
+    if holds is not bool(mark):
+        return ""
+    return "restored" if holds else "stale"

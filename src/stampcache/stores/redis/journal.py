@@ -11,7 +11,7 @@ from stampcache.model import Entry
 from stampcache.stores.redis import records
 from stampcache.stores.redis.asking import Command, Run, Verb
 from stampcache.stores.redis.names import pair
-from stampcache.stores.redis.sealing import Seal
+from stampcache.stores.redis.secrets import Facts
 from stampcache.stores.redis.verbs import Verbs
 
 VERDICTS_KEPT = 10_000
@@ -21,12 +21,10 @@ _VERDICT = msgspec.msgpack.Decoder(Verdict)
 class RedisJournal:
     """Journal in the keys of a Redis store."""
 
-    def __init__(
-        self, run: Callable[[Verb[Any]], Any], verbs: Verbs, seal: Callable[[], Verb[Seal]]
-    ) -> None:
+    def __init__(self, run: Callable[[Verb[Any]], Any], verbs: Verbs, facts: Facts) -> None:
         self._run = run
         self._verbs = verbs
-        self._seal = seal
+        self._facts = facts
 
     def observe(self, observations: Sequence[Observation], *, now: float) -> None:
         """See `Journal.observe`."""
@@ -60,9 +58,9 @@ class RedisJournal:
         self._run(self._judged(verdict))
 
     def _judged(self, verdict: Verdict) -> Verb[None]:
-        seal = yield from self._seal()
-        body = seal.close(records.pack(verdict))
-        yield Run("judged", (verdict.entry_id, body, VERDICTS_KEPT))
+        keeper = yield from self._facts.keeper()
+        body = keeper.close(records.pack(verdict), "verdict")
+        yield Run("judged", (verdict.entry_id, verdict.tenant, body, VERDICTS_KEPT))
 
     def verdict(self, entry_id: str) -> Verdict | None:
         """See `Journal.verdict`."""
@@ -70,9 +68,9 @@ class RedisJournal:
         return found
 
     def _verdict(self, entry_id: str) -> Verb[Verdict | None]:
-        seal = yield from self._seal()
-        raw = yield Command("HGET", b"verdict", (entry_id,))
-        return None if raw is None else _VERDICT.decode(seal.open(raw.partition(b":")[2]))
+        keeper = yield from self._facts.keeper()
+        raw = yield Run("verdict", (entry_id,))
+        return _VERDICT.decode(keeper.open(raw, "verdict")) if raw else None
 
     def verdicts(self, count: int) -> Sequence[Verdict]:
         """See `Journal.verdicts`."""
@@ -82,9 +80,9 @@ class RedisJournal:
         return found
 
     def _verdicts(self, count: int) -> Verb[Sequence[Verdict]]:
-        seal = yield from self._seal()
-        raw = yield Command("LRANGE", b"verdicts", (-count, -1))
-        return [_VERDICT.decode(seal.open(one)) for one in reversed(raw)]
+        keeper = yield from self._facts.keeper()
+        raw = yield Run("verdicts", (count,))
+        return [_VERDICT.decode(keeper.open(one, "verdict")) for one in raw]
 
 
 def _asked(ask: Run | Command) -> Verb[Any]:

@@ -14,8 +14,10 @@ from stampcache.indexes.flat import FlatIndex
 from stampcache.model import Candidate, Entry, Vector
 from stampcache.stores.pending_uses import Place
 from stampcache.stores.redis.asking import Command, Verb, drive
+from stampcache.stores.redis.keeping import Keeper
 from stampcache.stores.redis.names import pair
 from stampcache.stores.redis.replica import Replica
+from stampcache.stores.redis.secrets import Facts
 from stampcache.stores.redis.verbs import Verbs
 from stampcache.stores.replica import LoadedIndexes
 from stampcache.ttl import expired
@@ -27,11 +29,18 @@ class Neighbours:
     """Searches the vectors of a Redis store."""
 
     def __init__(
-        self, replica: Replica, verbs: Verbs, answer: Callable[[Any], Any], *, capacity: int
+        self,
+        replica: Replica,
+        verbs: Verbs,
+        answer: Callable[[Any], Any],
+        facts: Facts,
+        *,
+        capacity: int,
     ) -> None:
         self._replica = replica
         self._verbs = verbs
         self._answer = answer
+        self._facts = facts
         self._indexes = LoadedIndexes(capacity)
         self.begin_anew()
 
@@ -99,12 +108,20 @@ class Neighbours:
                 "HSCAN", b"near:" + partition.encode(), (cursor, "COUNT", _SCANNED_AT_ONCE)
             )
             cursor, found = self._answer(scan)
-            if isinstance(found, dict):
-                found = [one for item in found.items() for one in item]
             for key, raw in zip(found[::2], found[1::2], strict=True):
-                yield key.decode(), np.frombuffer(raw, np.float32)
+                vector = self._decoded(raw, (partition, key.decode()))
+                if vector is not None:
+                    yield key.decode(), vector
             if int(cursor) == 0:
                 return
+
+    def _decoded(self, raw: bytes, place: Place) -> Vector | None:
+        """Return a vector, unless it is damaged: its entry is then not found by meaning."""
+        keeper: Keeper = self._run(self._facts.keeper())
+        try:
+            return keeper.codec.decode_vector(raw, place)
+        except CodecError:
+            return None
 
     def _refresh(self, partition: str, index: FlatIndex) -> None:
         """Read again which vectors changed."""
@@ -118,7 +135,7 @@ class Neighbours:
                 self._indexes.clear()  # what changed is forgotten, so nothing that is kept is certain
                 raise
             for key, raw in zip(some, rows, strict=True):
-                vector = None if raw is None else np.frombuffer(raw, np.float32)
+                vector = None if raw is None else self._decoded(raw, (partition, key))
                 if vector is not None and len(vector) == index.dimension:
                     index.set(key, vector)
                 else:

@@ -14,8 +14,8 @@ from stampcache.errors import CodecError, StoreError
 from stampcache.model import Entry, Selector, Stamps, stamp_values
 from stampcache.stores import codec
 from stampcache.stores.pending_uses import Pending, Place
+from stampcache.stores.redis.keeping import Keeper
 from stampcache.stores.redis.names import imprint
-from stampcache.stores.redis.sealing import Seal
 from stampcache.stores.selection import Logged, names_document
 
 _HEAD = 17
@@ -55,7 +55,7 @@ def as_number(raw: bytes) -> float | None:
     return float(raw) if raw else None
 
 
-def found(raw: bytes, place: Place, seal: Seal) -> Found:
+def found(raw: bytes, place: Place, keeper: Keeper) -> Found:
     """Return what stands at an address.
 
     Raises:
@@ -64,19 +64,16 @@ def found(raw: bytes, place: Place, seal: Seal) -> Found:
     head, body = raw[:_HEAD], raw[_HEAD:]
     if not head.isdigit():
         raise CodecError("An entry has no readable head; it was dropped.")
-    entry = codec.decode_body(seal.open(body))
-    if entry.place != place:
-        raise CodecError("An entry stands at the address of another one; it was dropped.")
-    return Found(entry, int(head[1:]), head[:1] != b"0")
+    return Found(keeper.decode(body, place), int(head[1:]), head[:1] != b"0")
 
 
-def amended(entry: Entry, raw: Sequence[bytes | None]) -> Found | None:
+def amended(entry: Entry, raw: Sequence[bytes | None], keeper: Keeper) -> Found | None:
     """Return an entry with what stands beside its body; ``None`` where that is of another entry."""
     if not raw or raw[0] != entry.id.encode():
         return None
     _, mark, expires, doubtful, confirmed, sequence = (one or b"" for one in raw)
     beside = codec.Beside(
-        mark.decode(), as_number(expires), as_number(doubtful), as_number(confirmed)
+        keeper.show_mark(mark), as_number(expires), as_number(doubtful), as_number(confirmed)
     )
     return Found(codec.amended(entry, beside), int(sequence), amended=True)
 
@@ -127,11 +124,11 @@ def selecting(selector: Selector) -> dict[str, object] | None:
     return {name: value for name, value in given.items() if value is not None}
 
 
-def logged(items: Sequence[bytes]) -> list[Logged]:
+def logged(items: Sequence[bytes], keeper: Keeper) -> list[Logged]:
     """Return changes from stream ids and bodies by turns, in the order in which they were made."""
     pairs = zip(items[::2], items[1::2], strict=True)
     ordered = sorted((int(item.partition(b"-")[0]), body) for item, body in pairs)
-    return [_change(body) for _, body in ordered]
+    return [_change(keeper.unpack(body, "change")) for _, body in ordered]
 
 
 def _change(raw: bytes) -> Logged:
@@ -188,9 +185,9 @@ def intents_of(bodies: Iterable[bytes]) -> tuple[Intent, ...]:
     return tuple(sorted((INTENT.decode(body) for body in bodies), key=lambda one: one.id))
 
 
-def unknown(corpus: str) -> bytes:
+def unknown(corpus: str, keeper: Keeper) -> bytes:
     """Return the trace of what nobody saw, as it is logged where a corpus is watched anew."""
-    return pack(Trace(corpus=corpus, unknown=True))
+    return keeper.pack(Trace(corpus=corpus, unknown=True), "change")
 
 
 def counted(raw: Sequence[bytes]) -> Mapping[str, int]:

@@ -9,6 +9,10 @@ from msgspec import Struct
 _PARTS = MappingProxyType(
     {
         "put": ("fencing",),
+        "judged": ("keeping",),
+        "shelve": ("keeping",),
+        "unshelve": ("keeping",),
+        "forget": ("keeping",),
         "since": ("fencing",),
         "invalidate": ("selecting",),
         "declare": ("corpora",),
@@ -21,16 +25,16 @@ _PARTS = MappingProxyType(
     }
 )
 _VERBS = (
-    *("beside", "check", "clear", "confirm", "damaged", "fetch", "follow", "give", "judged"),
+    *("beside", "check", "clear", "confirm", "damaged", "fetch", "follow", "give"),
     *("log-change", "observe", "purge", "reach", "reached", "reaches", "remove", "renew", "report"),
-    *("sample", "take", "tally", "ticket", "uses"),
+    *("sample", "take", "shelved", "tally", "ticket", "uses", "verdict", "verdicts"),
 )
 
 
 _FREEING = frozenset(
     {
         *("begin", "clear", "commit", "confirm", "damaged", "declare", "invalidate", "log-change"),
-        *("note", "purge", "remove", "report"),
+        *("forget", "note", "purge", "remove", "report", "unshelve"),
     }
 )
 """What must go on where the server's memory is full: it says what is no longer true, or frees memory."""

@@ -13,7 +13,8 @@ from typing import Any, TypeVar
 from stampcache.corpora import Reach, Standing
 from stampcache.errors import StoreError
 from stampcache.model import Candidate, Entry, Selector, Vector
-from stampcache.ports import AsyncStore, Receipt, StoreStats
+from stampcache.ports import AsyncStore, Forgotten, Receipt, StoreStats
+from stampcache.stores.keys import EncryptionKey
 from stampcache.stores.pending_uses import Uses
 from stampcache.stores.redis import records
 from stampcache.stores.redis.address import Settings, read_address
@@ -26,6 +27,7 @@ from stampcache.stores.redis.neighbours import Neighbours
 from stampcache.stores.redis.replica import Lag, Replica
 from stampcache.stores.redis.sealing import seal_key
 from stampcache.stores.redis.secrets import Facts
+from stampcache.stores.redis.shelf import RedisShelf
 from stampcache.stores.redis.tickets import RedisTickets, TicketVerbs
 from stampcache.stores.redis.verbs import Verbs
 
@@ -47,6 +49,7 @@ class RedisStore:
         near_capacity: int = NEAR_CAPACITY,
         vector_capacity: int = VECTOR_CAPACITY,
         seal_key: bytes | None = None,
+        encryption_key: EncryptionKey | None = None,
         now: Callable[[], float] = time.monotonic,
     ) -> None:
         """Connect to nothing yet.
@@ -58,6 +61,7 @@ class RedisStore:
             near_capacity: so many decoded entries are kept in this process.
             vector_capacity: so many vectors are.
             seal_key: 16 to 64 bytes by which entries are sealed; default: drawn once, kept in the server.
+            encryption_key: hides what a tenant may have said (see `stampcache.open_cache`).
             now: tells how much time passes; for tests.
 
         Raises:
@@ -71,15 +75,27 @@ class RedisStore:
         self._uses = Uses()
         self.client = Client(address, lost=self._replica.flush)
         self._tasks: Any = None
-        self._facts = Facts(seal_key)
+        self._facts = Facts(self.url, seal_key=seal_key, encryption_key=encryption_key)
         self.verbs = Verbs(self._replica, self._uses, capacity=capacity, facts=self._facts)
         self._neighbours = Neighbours(
-            self._replica, self.verbs, self.client.answer, capacity=vector_capacity
+            self._replica, self.verbs, self.client.answer, self._facts, capacity=vector_capacity
         )
-        self.journal = RedisJournal(self.run, self.verbs, self._facts.seal)
+        self.journal = RedisJournal(self.run, self.verbs, self._facts)
+        self.shelf = RedisShelf(self.run, self._facts)
         self.ticket_verbs = TicketVerbs(self._facts, lease_s=self.settings.lease_s)
         self.tickets = RedisTickets(self.run, self.ticket_verbs)
-        self.corpora = RedisCorpora(self.run, self.verbs, self._replica)
+        self.corpora = RedisCorpora(self.run, self.verbs, self._replica, self._facts)
+
+    def agree(self) -> None:
+        """Learn how the store is kept, if the server is there; else that is learned when it is.
+
+        Raises:
+            ConfigError: it is encrypted under another key, or is not.
+        """
+        try:
+            self.run(self._facts.keeper())
+        except StoreError:
+            return  # counted by the breaker; an application starts without its cache
 
     def run(self, verb: Verb[Done]) -> Done:
         """Carry out a verb."""
@@ -171,6 +187,10 @@ class RedisStore:
         """See `Store.clear`."""
         return self.run(self.verbs.clear(scope))
 
+    def forget(self, tenant: str) -> Forgotten:
+        """See `Store.forget`."""
+        return self.run(self.verbs.forget(tenant))
+
     def purge(self, now: float) -> int:
         """See `Store.purge`."""
         return self.run(self.verbs.purge(now))
@@ -235,9 +255,18 @@ class RedisStore:
                 self._tasks.close()
 
 
-def open_redis(url: str, *, capacity: int, secret: bytes | str | None) -> RedisStore:
+def open_redis(
+    url: str,
+    *,
+    capacity: int,
+    encryption_key: EncryptionKey | None,
+    secret: bytes | str | None,
+) -> RedisStore:
     """Return the store that a URL names; with a secret of the application's own, sealed by that."""
-    return RedisStore(url, capacity=capacity, seal_key=None if secret is None else seal_key(secret))
+    key = None if secret is None else seal_key(secret)
+    store = RedisStore(url, capacity=capacity, seal_key=key, encryption_key=encryption_key)
+    store.agree()
+    return store
 
 
 def _asked(ask: Any) -> Verb[Any]:

@@ -18,7 +18,8 @@ from stampcache.corpora import Corpora, Reach, Standing
 from stampcache.errors import StoreError
 from stampcache.journal import Journal
 from stampcache.model import Candidate, Entry, Selector, Vector
-from stampcache.ports import Receipt
+from stampcache.ports import Forgotten, Receipt
+from stampcache.shelf import Shelf
 from stampcache.stores.redis import failures
 from stampcache.stores.redis.asking import Ask, Run, Verb, Word, adrive
 from stampcache.stores.redis.client import TRIES, Client, common_options
@@ -211,6 +212,10 @@ class RedisTasks:
         """See `AsyncStore.on_journal`."""
         return await asyncio.to_thread(do, self._store.journal)
 
+    async def on_shelf(self, do: Callable[[Shelf], T]) -> T:
+        """See `AsyncStore.on_shelf`."""
+        return await asyncio.to_thread(do, self._store.shelf)
+
     async def standing(self, corpus: str) -> Standing | None:
         """See `Corpora.standing`."""
         near = self._store.peek_standing(corpus)
@@ -243,6 +248,10 @@ class RedisTasks:
     async def clear(self, scope: str) -> int:
         """See `Store.clear`."""
         return await self._run(self._verbs.clear(scope))
+
+    async def forget(self, tenant: str) -> Forgotten:
+        """See `Store.forget`."""
+        return await self._run(self._verbs.forget(tenant))
 
     async def purge(self, now: float) -> int:
         """See `Store.purge`."""

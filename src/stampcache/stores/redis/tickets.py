@@ -30,9 +30,9 @@ class TicketVerbs:
         now, end = yield Run("ticket", (name, holder))
         failure = ""
         if end.startswith(_FAILED):
-            seal = yield from self._facts.seal()
+            keeper = yield from self._facts.keeper()
             try:
-                failure = seal.open(end.removeprefix(_FAILED)).decode()
+                failure = keeper.open(end.removeprefix(_FAILED), "failure", name).decode()
             except CodecError:
                 failure = "its error cannot be read"
         return Making(under_way=now == holder.encode(), ended=bool(end), failure=failure)
@@ -41,8 +41,8 @@ class TicketVerbs:
         """See `Tickets.give`."""
         end = _DONE
         if failure:
-            seal = yield from self._facts.seal()
-            end = _FAILED + seal.close(failure.encode(errors="replace"))
+            keeper = yield from self._facts.keeper()
+            end = _FAILED + keeper.close(failure.encode(errors="replace"), "failure", name)
         yield Run("give", (name, token, end, _TOLD_MS))
 
     def let_go(self, name: str, token: str) -> Verb[None]:

@@ -2,21 +2,19 @@
 
 from collections.abc import Sequence
 
-import numpy as np
 from msgspec import Struct
 
 from stampcache.corpora import Reach, Standing, Trace
 from stampcache.errors import CodecError, StoreError
 from stampcache.model import Entry, Selector, Vector
-from stampcache.ports import Receipt
+from stampcache.ports import Forgotten, Receipt
 from stampcache.reaching import is_reached
-from stampcache.stores import codec
 from stampcache.stores.pending_uses import Pending, Place, Uses
 from stampcache.stores.redis import records
 from stampcache.stores.redis.asking import Command, Run, Verb
+from stampcache.stores.redis.keeping import Keeper
 from stampcache.stores.redis.names import spot
 from stampcache.stores.redis.replica import News, Reading, Replica, Told
-from stampcache.stores.redis.sealing import Seal
 from stampcache.stores.redis.secrets import Facts
 from stampcache.stores.selection import BEING_WRITTEN, FORGOTTEN, refused, unmarked
 
@@ -55,7 +53,7 @@ class Verbs:
                 return near
         return (yield from self.read(place))
 
-    def _fast(self, place: Place, seal: Seal) -> Verb[Entry | None]:
+    def _fast(self, place: Place, keeper: Keeper) -> Verb[Entry | None]:
         """Do what `read` does where nothing else has to be asked, in fewer steps."""
         reading = self._replica.reading()
         raw: bytes | None = yield Command("GET", b"entry:" + spot(place))
@@ -64,7 +62,7 @@ class Verbs:
         if raw[:1] != b"0":
             return (yield from self.read(place))
         try:
-            found = records.found(raw, place, seal)
+            found = records.found(raw, place, keeper)
         except CodecError:
             return (yield from self.read(place))
         if found.sequence < self._replica.era:
@@ -74,14 +72,14 @@ class Verbs:
 
     def read(self, place: Place) -> Verb[Entry | None]:
         """Return the entry at an address as the server has it now, and keep it."""
-        seal = yield from self._facts.seal()
+        keeper = yield from self._facts.keeper()
         where = spot(place)
         for _ in range(_TRIES):
             reading = self._replica.reading()
             raw = yield from self._value(where, reading)
             if raw is None:
                 return None
-            found = yield from self._found(raw, place, seal)
+            found = yield from self._found(raw, place, keeper)
             if found is not None:
                 if found.sequence < self._replica.era:
                     return None  # of before the server lost something
@@ -101,16 +99,16 @@ class Verbs:
             yield from self._follow()
         return head.rest or None
 
-    def _found(self, raw: bytes, place: Place, seal: Seal) -> Verb[records.Found | None]:
+    def _found(self, raw: bytes, place: Place, keeper: Keeper) -> Verb[records.Found | None]:
         """Return an entry from its value; ``None`` where another one has taken its place meanwhile."""
         try:
-            found = records.found(raw, place, seal)
+            found = records.found(raw, place, keeper)
         except CodecError:
             yield Run("damaged", (spot(place), raw))
             raise
         if not found.amended:
             return found
-        return records.amended(found.entry, (yield Run("beside", (spot(place),))))
+        return records.amended(found.entry, (yield Run("beside", (spot(place),))), keeper)
 
     def follow(self) -> Verb[None]:
         """Learn what changed, unless that is known."""
@@ -151,21 +149,26 @@ class Verbs:
         self, entry: Entry, vector: Vector | None, fence: int, reach: Reach | None
     ) -> Verb[Receipt]:
         """Store an entry, unless a change after its fence touches it."""
-        seal = yield from self._facts.seal()
+        keeper = yield from self._facts.keeper()
         entry = unmarked(entry)
-        body = seal.close(codec.encode_body(entry))
-        raw = b"" if vector is None else np.ascontiguousarray(vector, np.float32).tobytes()
+        body = keeper.encode(entry)
+        raw = keeper.encode_vector(vector, entry.place)
         pending = self._uses.pending()
         told = records.told_of(entry) | records.uses(pending) | _reached(reach)
         told |= {"fence": str(fence), "judged": "", "capacity": str(self._capacity)}
         for _ in range(_TRIES):
             reading = self._replica.reading()
-            words = (records.pack(told), body, raw, b"" if reach is None else records.pack(reach))
+            words = (
+                records.pack(told),
+                body,
+                raw,
+                b"" if reach is None else keeper.pack(reach, "reach"),
+            )
             reply = yield Run("put", words)
             if reply[0] == b"stored":
                 self._uses.written(pending)
                 return self._stored(entry, reply, reading)
-            change = _refusal(reply, entry, reach)
+            change = _refusal(reply, entry, reach, keeper)
             if change:
                 return Receipt(stored=False, change=change)
             told["judged"] = reply[1].decode()
@@ -183,12 +186,13 @@ class Verbs:
 
     def fenced(self, entry: Entry, fence: int) -> Verb[str]:
         """Say which change after the fence would refuse this entry."""
-        return _refusal((yield Run("since", (fence,))), entry, None)
+        keeper = yield from self._facts.keeper()
+        return _refusal((yield Run("since", (fence,))), entry, None, keeper)
 
     def touch(self, entry: Entry, asked: str) -> Verb[None]:
         """Note a use; one by another question is told to the server at once."""
         if asked != entry.identity.key:
-            serving = (entry.id, *entry.place, asked)
+            serving = (entry.id, *entry.place, asked, entry.identity.tenant)
             try:
                 yield Run("uses", (records.pack(records.uses(Pending({}, (serving,)))),))
             except StoreError:
@@ -233,16 +237,18 @@ class Verbs:
         told = records.selecting(selector)
         if told is None:
             return 0
-        body, corpus = records.pack(selector), selector.corpus or ""
-        words = (records.pack(told), str(selector), body, corpus)
+        keeper = yield from self._facts.keeper()
+        body, corpus = keeper.pack(selector, "change"), selector.corpus or ""
+        words = (records.pack(told), keeper.mark(str(selector)), body, corpus)
         marked: int = yield Run("invalidate", words, slow=True)
         yield from self.reread()
         return marked
 
     def clear(self, scope: str) -> Verb[int]:
         """Delete all entries of a scope, some at a time."""
-        selector = Selector(scope=scope)
-        last: bytes = yield Run("log-change", ("", records.pack(selector)))
+        keeper = yield from self._facts.keeper()
+        body = keeper.pack(Selector(scope=scope), "change")
+        last: bytes = yield Run("log-change", ("", body))
         gone, looked = 0, 1
         while looked:
             words = (scope, last, _ROWS_AT_ONCE)
@@ -259,6 +265,18 @@ class Verbs:
             gone += some
         yield from self.reread()
         return gone
+
+    def forget(self, tenant: str) -> Verb[Forgotten]:
+        """Delete all that is kept of a tenant, some at a time."""
+        if not tenant:
+            return Forgotten()
+        yield from self.write_uses()
+        entries, bytes_, done = 0, 0, 0
+        while not done:
+            some, more, done = yield Run("forget", (tenant, _ROWS_AT_ONCE), slow=True)
+            entries, bytes_ = entries + some, bytes_ + more
+        yield from self.reread()
+        return Forgotten(entries, bytes_)
 
     def _wrote(self, sequence: bytes | int) -> None:
         if sequence:
@@ -309,7 +327,7 @@ def _reached(reach: Reach | None) -> dict[str, object]:
     }
 
 
-def _refusal(reply: Sequence[object], entry: Entry, reach: Reach | None) -> str:
+def _refusal(reply: Sequence[object], entry: Entry, reach: Reach | None, keeper: Keeper) -> str:
     """Say what refuses an entry; empty where nothing does of what is told."""
     if reply[0] == b"forgotten":
         return FORGOTTEN
@@ -318,7 +336,7 @@ def _refusal(reply: Sequence[object], entry: Entry, reach: Reach | None) -> str:
         return BEING_WRITTEN.format(reach.corpus)
     items, chunks = reply[2], reply[3]
     assert isinstance(items, list) and isinstance(chunks, list)
-    change = refused(records.logged(items), entry, reach)
+    change = refused(records.logged(items, keeper), entry, reach)
     if change is not None:
         return str(change)
     if reach is None:

@@ -1,5 +1,5 @@
 -- Takes over what was written, unless something came since it was compared.
--- ARGV: what is told (MessagePack), trace of the unknown, trace, then intents (id, body), chunks
+-- ARGV: what is told (MessagePack), trace of the unknown, trace, its mark, then intents (id, body), chunks
 -- (id, record, digest of the vector, digest), answers (row, 'stale' | 'restored' | '', differences).
 open()
 local told = cmsgpack.unpack(ARGV[1])
@@ -9,7 +9,7 @@ if (call('HGET', key, 'version') or '0') ~= told.version then return {'again'} e
 know(corpus, told.now, ARGV[2])
 call('HINCRBY', key, 'version', 1)
 
-local next_argument = 3
+local next_argument = 4
 local function following(count)
   local values = {}
   for place = 1, count do values[place] = ARGV[next_argument + place] end
@@ -26,7 +26,7 @@ end
 
 local stale, restored = 0, 0
 if told.done then
-  mark_all(touched(told.selectors, corpus), told.words)
+  mark_all(touched(told.selectors, corpus), ARGV[4])
   local seq = log_change(corpus, ARGV[3])
   if told.doubts then call('HSET', key, 'doubted', whole(seq)) end
   for _, gone in ipairs(told.removed) do
@@ -52,7 +52,7 @@ if told.done then
         call('HSET', K('row', n), 'df', differences)
       end
       if what == 'stale' and r.m == '' then
-        suspend(n, r, told.words)
+        suspend(n, r, ARGV[4])
         stale = stale + 1
       elseif what == 'restored' and r.m ~= '' then
         if r.q < meta.era then

@@ -1,12 +1,16 @@
--- Keeps a verdict. ARGV: id of the entry, verdict, how many are kept.
+-- Keeps a verdict; one of a tenant only while its entry is there.
+-- ARGV: id of the entry, tenant, verdict, how many are kept.
 open()
+if ARGV[2] ~= '' and not by_id(ARGV[1]) then return end
 local number = whole(call('HINCRBY', K('meta'), 'verdicts', 1))
-call('RPUSH', K('verdicts'), ARGV[2])
-call('RPUSH', K('verdict-ids'), number .. ':' .. ARGV[1])
-call('HSET', K('verdict'), ARGV[1], number .. ':' .. ARGV[2])
-while call('LLEN', K('verdicts')) > tonumber(ARGV[3]) do
-  call('LPOP', K('verdicts'))
-  local oldest, id = string.match(call('LPOP', K('verdict-ids')), '^(%d+):(.*)$')
-  local kept = call('HGET', K('verdict'), id)
-  if kept and string.match(kept, '^%d+') == oldest then call('HDEL', K('verdict'), id) end
+call('ZADD', K('verdicts'), number, number)
+call('HSET', K('verdict-bodies'), number, ARGV[3])
+call('HSET', K('verdict-ids'), number, ARGV[1])
+call('HSET', K('verdict-latest'), ARGV[1], number)
+if ARGV[2] ~= '' then
+  call('SADD', K('verdicts-of', ARGV[2]), number)
+  call('HSET', K('verdict-tenants'), number, ARGV[2])
+end
+while call('ZCARD', K('verdicts')) > tonumber(ARGV[4]) do
+  drop_verdict(call('ZRANGE', K('verdicts'), 0, 0)[1])
 end

@@ -323,11 +323,16 @@ local function write_uses(hits, servings)
     end
   end
   for _, serving in ipairs(servings) do
+    local id, tenant = serving[1], serving[5]
     local packed = cmsgpack.pack({serving[2], serving[3], serving[4]})
-    if call('SADD', K('served', serving[1]), packed) == 1 then
-      if call('RPUSH', K('servings'), cmsgpack.pack({serving[1], packed})) > SERVINGS_KEPT then
-        local oldest = cmsgpack.unpack(call('LPOP', K('servings')))
+    if by_id(id) and call('SADD', K('served', id), packed) == 1 then
+      call('SADD', K('served-of', tenant), id)
+      call('SADD', K('partitions', tenant), serving[2])
+      call('ZADD', K('servings'), call('HINCRBY', K('meta'), 'servings', 1), cmsgpack.pack({id, packed, tenant}))
+      if call('ZCARD', K('servings')) > SERVINGS_KEPT then
+        local oldest = cmsgpack.unpack(call('ZPOPMIN', K('servings'))[1])
         call('SREM', K('served', oldest[1]), oldest[2])
+        if call('EXISTS', K('served', oldest[1])) == 0 then call('SREM', K('served-of', oldest[3]), oldest[1]) end
       end
     end
   end

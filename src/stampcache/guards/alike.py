@@ -1,0 +1,68 @@
+"""Which two words may stand for each other, and which say opposite things (pure)."""
+
+from collections.abc import Sequence
+
+from stampcache.guards import synonyms
+from stampcache.guards import words as tables
+from stampcache.guards.tokens import fold
+
+_TYPO_LETTERS = 4
+_TYPO_CHANGE_LETTERS = 6
+_PREFIXED_LETTERS = 2
+_ENDINGS = frozenset({"ful", fold("less")})  # hopeful, hopeless
+_OPPOSITES = frozenset(
+    [
+        side
+        for one, other in [map(fold, pair.split("/")) for pair in tables.OPPOSITES.split()]
+        for side in ((one, other), (other, one))
+    ]
+)
+_UNOPPOSED = frozenset([fold(word) for word in tables.UNOPPOSED])
+POLAR = frozenset([one for one, _ in _OPPOSITES])
+"""Folded words that have an opposite in the table."""
+_SYNONYMS = frozenset(
+    [
+        (fold(one), fold(other))
+        for group in synonyms.GROUPS.split("|")
+        for one in group.split()
+        for other in group.split()
+    ]
+)
+
+
+def opposite(one: str, other: str) -> bool:
+    """Tell whether two folded words are opposites: enable and disable, happy and unhappy."""
+    if (one, other) in _OPPOSITES:
+        return True
+    if {one[-3:], other[-3:]} == _ENDINGS:
+        return one[:-3] == other[:-3]
+    short, long = (one, other) if len(one) < len(other) else (other, one)
+    if len(short) <= _PREFIXED_LETTERS or not long.endswith(short) or short in _UNOPPOSED:
+        return False
+    return long[: -len(short)] in tables.OPPOSING_PREFIXES
+
+
+def alike(one: str, other: str) -> bool:
+    """Tell whether two folded words are synonyms, or one is the other mistyped."""
+    if (one, other) in _SYNONYMS:
+        return True
+    short, long = (one, other) if len(one) < len(other) else (other, one)
+    if len(short) < _TYPO_LETTERS or len(long) - len(short) > 1:
+        return False
+    before = common(short, long)
+    rest, longer = short[before:], long[before:]
+    if len(short) == len(long):
+        swapped = rest[:2] == longer[1::-1] and rest[2:] == longer[2:]
+        changed = rest[1:] == longer[1:] and len(short) >= _TYPO_CHANGE_LETTERS and before > 0
+        return swapped or changed
+    return before > 0 and rest == longer[1:]
+
+
+def common(one: Sequence[str], other: Sequence[str]) -> int:
+    """Return at how many places from the beginning the two hold the same."""
+    count = 0
+    for mine, theirs in zip(one, other, strict=False):
+        if mine != theirs:
+            break
+        count += 1
+    return count
