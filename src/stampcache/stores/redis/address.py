@@ -41,7 +41,7 @@ class Settings(Struct, frozen=True, kw_only=True):
     staleness_s: float = 0.1
     durable: bool = False
     timeout_s: float = 0.5
-    slow_timeout_s: float = 30.0
+    slow_timeout_s: float = 5.0
     lease_s: float = 30.0
     connections: int = 50
     cluster: bool = False

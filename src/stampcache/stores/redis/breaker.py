@@ -20,6 +20,7 @@ class Breaker:
         self._now = now
         self._lock = threading.Lock()
         self._failed = 0
+        self._probing = False
         self._pause_s = pause_s
         self._open_until: float | None = None
         self.opened = 0
@@ -38,25 +39,32 @@ class Breaker:
     def _may_probe(self) -> bool:
         with self._lock:
             now = self._now()
-            if self._open_until is None or now < self._open_until:
-                return self._open_until is None  # it closed just now, or is open
+            if self._open_until is None:
+                return True  # it closed just now
+            if now < self._open_until:
+                return False
             self._open_until = now + self._pause_s  # others wait for what this one finds out
+            self._probing = True
             return True
 
     def succeeded(self) -> None:
         """Close it."""
         if self._failed or self._open_until is not None:
             with self._lock:
-                self._failed, self._open_until = 0, None
+                self._failed, self._open_until, self._probing = 0, None, False
                 self._pause_s = self._first_pause_s
 
     def failed(self) -> None:
-        """Count a failure."""
+        """Count a failure; of those that were under way when it opened nothing is learned."""
         with self._lock:
-            self._failed += 1
-            if self._failed < self._allowed:
+            if self._open_until is None:
+                self._failed += 1
+                if self._failed < self._allowed:
+                    return
+            elif not self._probing:
                 return
-            if self._failed > self._allowed:
+            else:
                 self._pause_s = min(self._longest_s, self._pause_s * 2)
+            self._probing = False
             self.opened += 1
             self._open_until = self._now() + self._pause_s

@@ -8,7 +8,7 @@ from typing import Any
 
 import redis
 from redis.backoff import NoBackoff
-from redis.exceptions import MovedError
+from redis.exceptions import MovedError, ReadOnlyError
 from redis.retry import Retry
 
 from stampcache.errors import ConfigError, StoreError
@@ -17,7 +17,7 @@ from stampcache.stores.redis.address import Address
 from stampcache.stores.redis.asking import Ask, Command, Run, Word
 from stampcache.stores.redis.breaker import Breaker
 from stampcache.stores.redis.names import base_of
-from stampcache.stores.redis.pool import Pool
+from stampcache.stores.redis.pool import ExhaustedError, Pool
 from stampcache.stores.redis.scripts import load_scripts
 from stampcache.stores.redis.whereabouts import Host, Whereabouts, options_of
 
@@ -82,6 +82,8 @@ class Client:
 
     def failed(self, error: Exception) -> bool:
         """Take note of a failure; tell whether asking again may do."""
+        if isinstance(error, ExhaustedError):
+            return False
         if isinstance(error, MovedError):
             self._lost()
             self.where.moved(error.host, error.port)
@@ -91,6 +93,9 @@ class Client:
             return False
         self._lost()
         self.where.lost()
+        if isinstance(error, ReadOnlyError):  # a name may lead to another server by now
+            for pool in list(self._pools.values()):
+                pool.disconnect()
         self.breaker.failed()
         return isinstance(error, failures.REPEATABLE) and not self.breaker.is_open
 

@@ -10,10 +10,13 @@ from collections.abc import Sequence
 from typing import Any
 
 import redis
-from redis.exceptions import ConnectionError as BrokenError
-from redis.exceptions import ResponseError
+from redis.exceptions import RedisError, ResponseError
 
 from stampcache.stores.redis.asking import Word
+
+
+class ExhaustedError(RedisError):
+    """All connections were in use for too long: the application's load, not the server's absence."""
 
 
 class Pool:
@@ -33,7 +36,7 @@ class Pool:
             redis.RedisError: there is none, or it is an error.
         """
         if not self._free.acquire(timeout=self._timeout_s):
-            raise BrokenError("all connections are in use; raise connections=")
+            raise ExhaustedError("all connections are in use; raise connections=")
         try:
             return self._execute(words)
         finally:

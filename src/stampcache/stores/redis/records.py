@@ -1,7 +1,7 @@
 """What stands in a Redis store, as bytes: entries with their heads, chunks, changes, numbers.
 
-The value of an entry is a head and its sealed body. The head is a digit that says whether something
-beside the body has changed since, and 16 digits of the sequence of its last change.
+The value of an entry is a head and its sealed body. The head is a letter that says whether something
+beside the body has changed since, 16 digits of the sequence of its last change, and two that check both.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -18,7 +18,9 @@ from stampcache.stores.redis.keeping import Keeper
 from stampcache.stores.redis.names import imprint
 from stampcache.stores.selection import Logged, names_document
 
-_HEAD = 17
+_HEAD, _CHECK_AT = 19, 17
+AS_IS, _AMENDED = b"U", b"j"
+_MODULUS, _AMENDED_BY = 97, 41
 _MAP = range(0x80, 0x90)
 _SELECTOR = msgspec.msgpack.Decoder(Selector)
 _TRACE = msgspec.msgpack.Decoder(Trace)
@@ -62,9 +64,14 @@ def found(raw: bytes, place: Place, keeper: Keeper) -> Found:
         CodecError: it is damaged, forged, of another version, or another entry's.
     """
     head, body = raw[:_HEAD], raw[_HEAD:]
-    if not head.isdigit():
+    flag, digits = head[:1], head[1:]
+    amended = flag == _AMENDED
+    if len(head) < _HEAD or not (amended or flag == AS_IS) or not digits.isdigit():
         raise CodecError("An entry has no readable head; it was dropped.")
-    return Found(keeper.decode(body, place), int(head[1:]), head[:1] != b"0")
+    sequence = int(head[1:_CHECK_AT])
+    if (sequence + _AMENDED_BY * amended) % _MODULUS != int(head[_CHECK_AT:]):
+        raise CodecError("The head of an entry is damaged; it was dropped.")
+    return Found(keeper.decode(body, place), sequence, amended)
 
 
 def amended(entry: Entry, raw: Sequence[bytes | None], keeper: Keeper) -> Found | None:

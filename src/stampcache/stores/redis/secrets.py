@@ -19,12 +19,18 @@ class Facts:
     """What was claimed of a store in this process, and how its contents are kept."""
 
     def __init__(
-        self, name: str, *, seal_key: bytes | None, encryption_key: EncryptionKey | None
+        self,
+        name: str,
+        *,
+        seal_key: bytes | None,
+        encryption_key: EncryptionKey | None,
+        durable: bool,
     ) -> None:
         """Without a key of the seal one is drawn, and kept in the server."""
         self._name = name
         self._seal_key = seal_key
         self._encryption_key = encryption_key
+        self._durable = durable
         self._claimed: dict[str, str] = {}
         self._keeper: Keeper | None = None
         self._opened: Opened | None = None
@@ -79,6 +85,7 @@ class Facts:
             won &= bool((yield Command("HSETNX", b"facts", (name, value))))
         if not won:
             return None
+        yield Command("HSET", b"meta", ("durable", str(int(self._durable))))
         self._claimed |= facts
         self._opened = opened
         key = bytes.fromhex(facts[_SEAL]) if self._seal_key is None else self._seal_key

@@ -7,6 +7,7 @@ strict mode it serves nothing without asking.
 
 import time
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from importlib import import_module
 from typing import Any, TypeVar
 
@@ -75,7 +76,12 @@ class RedisStore:
         self._uses = Uses()
         self.client = Client(address, lost=self._replica.flush)
         self._tasks: Any = None
-        self._facts = Facts(self.url, seal_key=seal_key, encryption_key=encryption_key)
+        self._facts = Facts(
+            self.url,
+            seal_key=seal_key,
+            encryption_key=encryption_key,
+            durable=self.settings.durable,
+        )
         self.verbs = Verbs(self._replica, self._uses, capacity=capacity, facts=self._facts)
         self._neighbours = Neighbours(
             self._replica, self.verbs, self.client.answer, self._facts, capacity=vector_capacity
@@ -214,7 +220,8 @@ class RedisStore:
     def stats(self, scope: str | None = None) -> StoreStats:
         """See `Store.stats`."""
         if self._uses:
-            self.write_uses()
+            with suppress(StoreError):  # they stay noted; a full server can still be asked
+                self.write_uses()
         key = b"sizes" if scope is None else b"size:" + scope.encode()
         sizes = records.counted(self.run(_asked(Command("HGETALL", key))))
         return StoreStats(

@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 
 from redis import asyncio as aioredis
 from redis.asyncio.connection import parse_url
-from redis.exceptions import ResponseError
+from redis.exceptions import ReadOnlyError, ResponseError
 
 from stampcache.corpora import Corpora, Reach, Standing
 from stampcache.errors import StoreError
@@ -95,11 +95,17 @@ class AsyncClient:
             try:
                 reply = await self._send(ask)
             except failures.ALL as error:
+                if isinstance(error, ReadOnlyError):
+                    await self._close_idle()
                 if client.failed(error) and tries:
                     continue
                 raise failures.store_error(error) from error
             client.breaker.succeeded()
             return reply
+
+    async def _close_idle(self) -> None:
+        for pool in list(self._pools.get(asyncio.get_running_loop(), {}).values()):
+            await pool.disconnect()
 
     async def _send(self, ask: Ask) -> Any:
         settings = self._client.address.settings

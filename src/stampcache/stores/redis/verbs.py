@@ -20,7 +20,8 @@ from stampcache.stores.selection import BEING_WRITTEN, FORGOTTEN, refused, unmar
 
 _NEWS_AT_ONCE = 5_000
 _TRIES = 20
-_ROWS_AT_ONCE = 500
+_ROWS_AT_ONCE = 200
+_MARKED_AT_ONCE = 500
 
 
 class _Head(Struct, frozen=True):
@@ -59,7 +60,7 @@ class Verbs:
         raw: bytes | None = yield Command("GET", b"entry:" + spot(place))
         if raw is None:
             return None
-        if raw[:1] != b"0":
+        if raw[:1] != records.AS_IS:
             return (yield from self.read(place))
         try:
             found = records.found(raw, place, keeper)
@@ -117,8 +118,10 @@ class Verbs:
 
     def _follow(self) -> Verb[None]:
         reading = self._replica.reading()
-        reply = yield Run("follow", (reading.applied, _NEWS_AT_ONCE))
-        self._replica.apply(_news(reply), reading)
+        news = _news((yield Run("follow", (reading.applied, _NEWS_AT_ONCE))))
+        if news.lost:
+            yield from self._facts.agree_again()
+        self._replica.apply(news, reading)
 
     def sequence(self) -> Verb[int]:
         """Return the sequence of the last change."""
@@ -240,7 +243,11 @@ class Verbs:
         keeper = yield from self._facts.keeper()
         body, corpus = keeper.pack(selector, "change"), selector.corpus or ""
         words = (records.pack(told), keeper.mark(str(selector)), body, corpus)
-        marked: int = yield Run("invalidate", words, slow=True)
+        marked, after, last = 0, b"0", b""
+        while after:
+            piece = (*words, after, last, _MARKED_AT_ONCE)
+            some, after, last = yield Run("invalidate", piece, slow=True)
+            marked += some
         yield from self.reread()
         return marked
 

@@ -84,8 +84,8 @@ class Whereabouts:
         try:
             self._others = tuple(Host(one.host, one.port) for one in cluster.get_nodes())
             slot = cluster.keyslot(self._base)
-            node = cluster.nodes_manager.get_node_from_slot(slot)
-            return Host(node.host, node.port)
+            found = cluster.nodes_manager.get_node_from_slot(slot)
+            return Host(found.host, found.port)
         finally:
             cluster.close()
 

@@ -4,7 +4,7 @@ open()
 local head = {whole(meta.seq), whole(meta.era)}
 local applied = tonumber(ARGV[1])
 local function lost() return {head[1], head[2], 'lost'} end
-if applied < meta.floor then return lost() end
+if applied < meta.floor or applied > meta.seq then return lost() end
 if applied == meta.seq then return head end
 local after, items = '(' .. ARGV[1], {}
 for _, tenant in ipairs(call('ZRANGEBYSCORE', K('active'), after, '+inf')) do

@@ -3,7 +3,13 @@
 local base = KEYS[1]
 local call = redis.call
 
-local HEADER = '%s%016.0f'
+-- What stands in front of a body: whether more stands beside it, its sequence, and a check of both.
+local AS_IS, AMENDED = 'U', 'j'
+local function header(flag, seq)
+  local check = (seq % 97 + (flag == AMENDED and 41 or 0)) % 97
+  return string.format('%s%016.0f%02.0f', flag, seq, check)
+end
+
 local LOG_KEPT, LOG_SPARE = 20000, 1000
 local GRACE_MS = 86400000
 local REAPED_AT_ONCE = 8
@@ -73,11 +79,11 @@ end
 -- Another server, or one that began anew, may have lost what was acknowledged last. So no sequence is
 -- used twice, nothing is taken for remembered, and unless the server is said to be durable, nothing that
 -- was stored before is served.
-local function begin_era(server)
+local function begin_era(server, certain)
   local before = meta.server
   local floor = math.max((meta.seq or 0) + 1000000, now_us())
   meta.seq, meta.floor = floor, floor
-  if not before or call('HGET', K('meta'), 'durable') ~= '1' then meta.era = floor end
+  if not before or certain or not meta.era or call('HGET', K('meta'), 'durable') ~= '1' then meta.era = floor end
   if not before then call('HSETNX', K('meta'), 'rows', whole(floor)) end
   call('HSET', K('meta'), 'seq', whole(floor), 'floor', whole(floor), 'era', whole(meta.era),
     'server', server, 'reaping', '1')
@@ -92,11 +98,19 @@ end
 
 -- Every verb begins with this.
 local function open()
-  local server = string.match(call('INFO', 'replication'), 'master_replid:(%x+)')
-  local found = call('HMGET', K('meta'), 'server', 'seq', 'era', 'floor', 'reaping')
+  local info = call('INFO', 'replication', 'stats')
+  local server, evicted = string.match(info, 'master_replid:(%x+)'), string.match(info, 'evicted_keys:(%d+)')
+  local found = call('HMGET', K('meta'), 'server', 'seq', 'era', 'floor', 'reaping', 'evicted')
   meta.server, meta.reaping = found[1], found[5]
   meta.seq, meta.era, meta.floor = tonumber(found[2] or nil), tonumber(found[3] or nil), tonumber(found[4] or nil)
-  if meta.server ~= server or not meta.seq then begin_era(server) end
+  if meta.server ~= server or not meta.seq then
+    begin_era(server)
+    call('HSET', K('meta'), 'evicted', evicted)
+  elseif found[6] ~= evicted then
+    -- A server that evicts any key may have taken a mark or a log away.
+    if string.match(call('INFO', 'memory'), 'maxmemory_policy:allkeys') then begin_era(server, true) end
+    call('HSET', K('meta'), 'evicted', evicted)
+  end
 end
 
 local FIELDS = {'p', 'k', 'i', 's', 't', 'a', 'h', 'm', 'q', 'st', 'dp', 'rc', 'rs'}
@@ -140,7 +154,7 @@ end
 -- Says in front of the body that something beside it has changed, and when.
 local function amend(r, seq)
   local key = K('entry', pair(r.p, r.k))
-  if call('EXISTS', key) == 1 then call('SETRANGE', key, 0, string.format(HEADER, '1', seq)) end
+  if call('EXISTS', key) == 1 then call('SETRANGE', key, 0, header(AMENDED, seq)) end
 end
 
 local function changed(n, r)

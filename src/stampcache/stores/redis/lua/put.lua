@@ -2,7 +2,7 @@
 -- ARGV: what stands beside the body (MessagePack), body, vector, reach.
 open()
 local new = cmsgpack.unpack(ARGV[1])
-if tonumber(new.fence) < meta.floor then return {'forgotten'} end
+if tonumber(new.fence) < meta.floor or tonumber(new.fence) > meta.seq then return {'forgotten'} end
 local seen = new.judged ~= '' and new.judged or new.fence
 local reached = new.reached == '1'
 local since = changes_after(seen, reached and new.corpus)
@@ -35,7 +35,7 @@ call('HSET', K('row', n), 'p', r.p, 'k', r.k, 'i', r.i, 's', r.s, 't', r.t, 'a',
   'q', whole(seq), 'st', r.st, 'dp', r.dp, 'x', new.x, 'd', new.d, 'c', new.c)
 call('HSET', K('at'), spot, n)
 call('HSET', K('ids'), r.i, n)
-call('SET', K('entry', spot), string.format(HEADER, '0', seq) .. ARGV[2])
+call('SET', K('entry', spot), header(AS_IS, seq) .. ARGV[2])
 if new.x ~= '' then
   call('ZADD', K('expiring'), new.x, n)
   local end_ms = math.floor(now_us() / 1000 + math.max(0, tonumber(new.life)) * 1000 + GRACE_MS)

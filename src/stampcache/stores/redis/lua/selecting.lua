@@ -68,10 +68,11 @@ local function candidates(selector)
 end
 
 -- All rows that hold, or may hold again, until this change, in the order of their addresses.
-local function touched(selectors, beside)
+-- Without those that have a reach in a corpus, ``beside``; only those ``among`` some, where these are given.
+local function touched(selectors, beside, among)
   local rows, seen = {}, {}
   for _, selector in ipairs(selectors) do
-    for n in pairs(candidates(selector)) do
+    for n in pairs(among or candidates(selector)) do
       if not seen[n] then
         local r = row(n)
         if r and r.st and not (beside and r.rc == beside) and touches(selector, r) then
