@@ -374,13 +374,17 @@ class Core:
 
     def stats(self, *, everything: bool) -> Stats:
         """Return the figures of this process for the scope in force, or for all scopes together."""
+        measure = getattr(self.store, "lag", None)
+        lag = None if measure is None else measure()
         if everything:
-            return summarize(self.counters.of(None), self.store.stats().entries)
+            figures = summarize(self.counters.of(None), self.store.stats().entries)
+            return replace(figures, lag=lag)
         scope = self.intake.scope_of(None)
         if scope is None:
             return summarize({}, 0)
         digest = self.intake.scope_digest(scope)
-        return summarize(self.counters.of(digest), self.store.stats(digest).entries)
+        figures = summarize(self.counters.of(digest), self.store.stats(digest).entries)
+        return replace(figures, lag=lag)
 
     def save_counters(self) -> None:
         """Add what was counted to the store's lasting counters; a failure is counted, not raised."""

@@ -64,6 +64,22 @@ class Forgotten(Struct, frozen=True):
     bytes: int = 0
 
 
+class Lag(Struct, frozen=True, kw_only=True):
+    """How old what a process served from its copy of a shared store was, in seconds.
+
+    ``bound_s`` is the most that is allowed, ``oldest_s`` the most that was; ``p50_s`` and ``p99_s``
+    are of the ``changes`` counted, from when one was made until it was known here. ``flushes`` counts
+    how often the copy was emptied, as after a lost connection. A store that has a copy has ``lag()``.
+    """
+
+    bound_s: float
+    oldest_s: float
+    changes: int
+    p50_s: float
+    p99_s: float
+    flushes: int
+
+
 class Store(Protocol):
     """Entries of all partitions. Every verb that reads entries to serve them takes the partition.
 

@@ -14,6 +14,7 @@ from msgspec import Struct
 
 from stampcache.model import Entry, Level, Usage
 from stampcache.outcome import Hit, Outcome, Stale, Stored, Update
+from stampcache.ports import Lag
 
 LOGGER = logging.getLogger("stampcache")
 _SCOPES_KEPT = 1_024
@@ -60,7 +61,8 @@ class Stats(Struct, frozen=True, kw_only=True):
     ``made_tokens`` are those of the answers that were made, stored or not: input and output, as far as
     providers told. ``provider_cached_tokens`` are those among their input that a provider had in its own
     prefix cache; ``None`` where no provider told of any answer. ``judge`` is what was spent on a judge,
-    which is asked for all scopes together: of one scope only what it saved there is known.
+    which is asked for all scopes together: of one scope only what it saved there is known. ``lag`` is
+    there where the store is shared and this process has a copy: how old that was.
     """
 
     entries: int
@@ -76,6 +78,7 @@ class Stats(Struct, frozen=True, kw_only=True):
     provider_cached_tokens: int | None
     counters: Mapping[str, int]
     judge: JudgeStats = JudgeStats()
+    lag: Lag | None = None
 
     @property
     def hits(self) -> int:

@@ -10,6 +10,7 @@ redis://host:6379/0            a server for many processes and machines; also re
 import os
 from importlib import import_module
 from pathlib import Path
+from typing import Any, Literal
 from urllib.parse import unquote, urlsplit
 
 from stampcache.errors import ConfigError
@@ -71,16 +72,30 @@ def is_redis(url: str) -> bool:
     return url.partition("://")[0] in _REDIS
 
 
-def _redis_store(
-    url: str, capacity: int, encryption_key: EncryptionKey | None, secret: bytes | str | None
-) -> Store:
+def redis_holds(url: str, what: Literal["cache", "secret"]) -> bool:
+    """Tell what the server that a Redis URL names has of a cache; nothing is written.
+
+    Raises:
+        ConfigError: the URL is wrong, or a package is missing.
+        StoreError: the server cannot be asked.
+    """
+    module = _redis_module()
+    return bool(module.holds_cache(url) if what == "cache" else module.holds_secret(url))
+
+
+def _redis_module() -> Any:
     try:
-        module = import_module("stampcache.stores.redis.store")
+        return import_module("stampcache.stores.redis.store")
     except ImportError as error:
         raise ConfigError(
             f"A Redis store needs the package redis ({error}): pip install 'stampcache[redis]'."
         ) from error
-    store: Store = module.open_redis(
+
+
+def _redis_store(
+    url: str, capacity: int, encryption_key: EncryptionKey | None, secret: bytes | str | None
+) -> Store:
+    store: Store = _redis_module().open_redis(
         url, capacity=capacity, encryption_key=encryption_key, secret=secret
     )
     return store

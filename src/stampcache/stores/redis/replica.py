@@ -13,6 +13,7 @@ from msgspec import Struct
 
 from stampcache.corpora import Standing
 from stampcache.model import Entry
+from stampcache.ports import Lag
 from stampcache.stores.pending_uses import Place
 from stampcache.stores.replica import NearCache
 
@@ -45,21 +46,6 @@ class News(Struct, frozen=True):
     told: Sequence[Told] = ()
     corpora: Sequence[str] = ()
     partitions: Sequence[str] = ()
-
-
-class Lag(Struct, frozen=True, kw_only=True):
-    """How old what a process served was, in seconds.
-
-    ``bound_s`` is the most that is allowed, ``oldest_s`` the most that was; ``p50_s`` and ``p99_s``
-    are of the ``changes`` counted, from when one was made until it was known here.
-    """
-
-    bound_s: float
-    oldest_s: float
-    changes: int
-    p50_s: float
-    p99_s: float
-    flushes: int
 
 
 class Replica:

@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 from stampcache.corpora import Reach, Standing
 from stampcache.errors import StoreError
 from stampcache.model import Candidate, Entry, Selector, Vector
-from stampcache.ports import AsyncStore, Forgotten, Receipt, StoreStats
+from stampcache.ports import AsyncStore, Forgotten, Lag, Receipt, StoreStats
 from stampcache.stores.keys import EncryptionKey
 from stampcache.stores.pending_uses import Uses
 from stampcache.stores.redis import records
@@ -25,7 +25,7 @@ from stampcache.stores.redis.corpora import RedisCorpora
 from stampcache.stores.redis.health import problems_of
 from stampcache.stores.redis.journal import RedisJournal
 from stampcache.stores.redis.neighbours import Neighbours
-from stampcache.stores.redis.replica import Lag, Replica
+from stampcache.stores.redis.replica import Replica
 from stampcache.stores.redis.sealing import seal_key
 from stampcache.stores.redis.secrets import Facts
 from stampcache.stores.redis.shelf import RedisShelf
@@ -260,6 +260,30 @@ class RedisStore:
             self.client.close()
             if self._tasks is not None:
                 self._tasks.close()
+
+
+def holds_cache(url: str) -> bool:
+    """Tell whether a server holds a cache of this prefix; nothing is written.
+
+    Raises:
+        ConfigError: the URL is wrong.
+        StoreError: the server cannot be asked.
+    """
+    store = RedisStore(url)
+    try:
+        return bool(store.run(_asked(Command("EXISTS", b"facts"))))
+    finally:
+        store.client.close()
+
+
+def holds_secret(url: str) -> bool:
+    """Tell whether the secret of the tenants is kept in the server, in plain or hidden."""
+    store = RedisStore(url)
+    try:
+        kept = store.run(_asked(Command("HMGET", b"facts", ("secret", "encryption"))))
+        return kept[0] is not None or kept[1] not in (None, b"none")
+    finally:
+        store.client.close()
 
 
 def open_redis(
