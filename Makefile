@@ -20,7 +20,7 @@ BENCHES ?= latency thresholds validity watch freshness differential cases conver
 PURE := calibration/*.py canonical.py corpora.py decide.py differing.py effects/*.py eviction.py \
   flows/*.py freshness.py guards/*.py identity.py journal.py judging/reading.py judging/replies.py \
   judging/sameness.py kinds.py model.py outcome.py pairs.py reaching.py refusals.py request.py \
-  shelf.py signature.py spaces.py stores/selection.py ttl.py unkeyed.py
+  shelf.py signature.py spaces.py stores/selection.py ttl.py unkeyed.py verifying/*.py
 COMMA := ,
 SPACE := $(subst ,, )
 PURE_FILES := $(subst $(SPACE),$(COMMA),$(addprefix */stampcache/,$(PURE)))

@@ -19,8 +19,9 @@ from stampcache.flows.comparing import AS_MEASURED, Comparing
 from stampcache.identity import refuse_mixture
 from stampcache.intake import Tenants, Terms
 from stampcache.model import Stamps
-from stampcache.ports import Clock, Embedder, ReadingVerifier, Store, Tokenizer, Verifier
+from stampcache.ports import Clock, Embedder, ReadingVerifier, Store, Tokenizer
 from stampcache.tokens import as_tokenizer
+from stampcache.verify import AnyVerifier, GivenVerifier, as_verifier, floor_of
 
 CAPACITY = 100_000
 LIFETIME_S = 7 * ttl.DAY_S
@@ -35,7 +36,7 @@ class Models(Struct, frozen=True):
 
     embedder: object
     calibration: Calibration | Mapping[str, object] | float | None
-    verifier: Verifier | ReadingVerifier | None
+    verifier: GivenVerifier
     tokenizer: object
     judge: object = None
 
@@ -59,7 +60,8 @@ def assemble(
     """
     embedder = None if models.embedder is None else as_embedder(models.embedder)
     tokenizer = as_tokenizer(models.tokenizer)
-    calibration = _calibration(models, embedder)
+    verifier = as_verifier(models.verifier, embedder)
+    calibration = _calibration(models, embedder, verifier)
     if rules.proof is not None and rules.proof.max_wrong is not None:
         _check_proof(models, embedder)
     embedding = None
@@ -68,11 +70,16 @@ def assemble(
     terms = Terms(
         tenants=tenants,
         stamps=_stamps(stamps, tokenizer, embedding),
-        rules=replace(rules, semantic=embedder is not None, calibration=calibration),
+        rules=replace(
+            rules,
+            semantic=embedder is not None,
+            calibration=calibration,
+            has_judge=models.judge is not None,
+        ),
         clock=clock,
         corpus=corpus,
         tokenizer=tokenizer,
-        comparing=_comparing(models.verifier),
+        comparing=_comparing(verifier),
         master_secret=_master_secret(store, secret),
     )
     return Core(
@@ -80,7 +87,7 @@ def assemble(
             store=store,
             terms=terms,
             embedding=embedding,
-            verifier=models.verifier,
+            verifier=verifier,
             flight_timeout_s=flight_timeout_s,
             judge=models.judge,
         )
@@ -151,15 +158,20 @@ def check(tenants: Tenants, rules: Rules, flight_timeout_s: float) -> None:
         raise ConfigError(f"max_answer_bytes= is {rules.max_answer_bytes}; give 1 or more.")
 
 
-def _calibration(models: Models, embedder: Embedder | None) -> Calibration | None:
+def _calibration(
+    models: Models, embedder: Embedder | None, verifier: AnyVerifier | None
+) -> Calibration | None:
+    """Return from which cosine on candidates are looked at: as told, or as measured."""
     if embedder is None:
         if models.calibration is not None:
             raise ConfigError("calibration= is given without embedder=; give both or neither.")
         return None
-    return as_calibration(models.calibration) or calibration_for(embedder.name)
+    floor = floor_of(verifier, embedder)
+    measured = calibration_for(embedder.name) if floor is None else Calibration(floor)
+    return as_calibration(models.calibration) or measured
 
 
-def _comparing(verifier: Verifier | ReadingVerifier | None) -> Comparing:
+def _comparing(verifier: AnyVerifier | None) -> Comparing:
     if verifier is None:
         return AS_MEASURED
     reads = isinstance(verifier, ReadingVerifier)

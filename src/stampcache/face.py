@@ -23,10 +23,11 @@ from stampcache.freshness import Freshness
 from stampcache.intake import Tenants
 from stampcache.manifest import Manifest, as_manifest
 from stampcache.model import Scope, Selector, Stamps
-from stampcache.ports import Clock, ReadingVerifier, Store, Verifier
+from stampcache.ports import Clock, Store
 from stampcache.stores.keys import EncryptionKey
 from stampcache.stores.urls import open_store
 from stampcache.ttl import KINDS, Lifetime
+from stampcache.verify import GivenVerifier
 
 
 class Face:
@@ -38,7 +39,7 @@ class Face:
         *,
         embedder: object = None,
         calibration: Calibration | Mapping[str, object] | float | None = None,
-        verifier: Verifier | ReadingVerifier | None = None,
+        verifier: GivenVerifier = "trained",
         judge: object = None,
         max_wrong: float | None = None,
         sample: float | None = None,

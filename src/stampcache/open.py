@@ -11,9 +11,10 @@ from stampcache.freshness import Freshness
 from stampcache.intake import Tenants
 from stampcache.manifest import Manifest
 from stampcache.model import Stamps
-from stampcache.ports import Clock, ReadingVerifier, Store, Verifier
+from stampcache.ports import Clock, Store
 from stampcache.stores.keys import EncryptionKey
 from stampcache.ttl import Lifetime
+from stampcache.verify import GivenVerifier
 
 
 def open_cache(
@@ -21,7 +22,7 @@ def open_cache(
     *,
     embedder: object = None,
     calibration: Calibration | Mapping[str, object] | float | None = None,
-    verifier: Verifier | ReadingVerifier | None = None,
+    verifier: GivenVerifier = "trained",
     judge: object = None,
     max_wrong: float | None = None,
     sample: float | None = None,
@@ -53,7 +54,9 @@ def open_cache(
             ``name``. Without one there are exact hits only.
         calibration: the cosine at or above which two questions may be the same, for an embedder that
             stampcache has not measured; a number, or thresholds by namespace.
-        verifier: a second opinion on each pair (see `stampcache.ports.Verifier`).
+        verifier: says how probably two questions are the same. ``"trained"`` is the one that stampcache
+            ships, where it was trained beside the embedder (MiniLM); ``None``: cosine and guards alone;
+            or one of your own (see `stampcache.ports.Verifier`), as a cross-encoder.
         judge: a LangChain chat model, a LlamaIndex LLM, or a function of a prompt, that is asked whether
             an old answer is still fresh, off the path of requests (`Cache.work`). It is never asked
             about what `recheck` or a watch has proved.

@@ -65,11 +65,10 @@ class Forgotten(Struct, frozen=True):
 
 
 class Lag(Struct, frozen=True, kw_only=True):
-    """How old what a process served from its copy of a shared store was, in seconds.
+    """How old what a process served was, in seconds.
 
     ``bound_s`` is the most that is allowed, ``oldest_s`` the most that was; ``p50_s`` and ``p99_s``
-    are of the ``changes`` counted, from when one was made until it was known here. ``flushes`` counts
-    how often the copy was emptied, as after a lost connection. A store that has a copy has ``lag()``.
+    are of the ``changes`` counted, from when one was made until it was known here.
     """
 
     bound_s: float
@@ -78,6 +77,15 @@ class Lag(Struct, frozen=True, kw_only=True):
     p50_s: float
     p99_s: float
     flushes: int
+
+
+@runtime_checkable
+class Following(Protocol):
+    """A store whose processes follow one truth, each a little behind."""
+
+    def lag(self) -> Lag:
+        """Return how old what this process served was."""
+        ...
 
 
 class Store(Protocol):
@@ -399,18 +407,13 @@ class ReadingVerifier(Protocol):
         """See `Verifier.threshold`."""
         ...
 
-    @property
-    def floor(self) -> float:
-        """The cosine below which it has learnt nothing: such candidates are not compared."""
-        ...
-
     def asking(self, question: str) -> Asking:
         """Return the question as this verifier sees it, which may be found out when it is needed."""
         ...
 
 
 class Facts(Struct, frozen=True, kw_only=True):
-    """What a judge is told of an entry: since ``updated_at`` nobody has looked at it.
+    """What a judge is told of an entry: it was made, and so last compared, at ``updated_at``.
 
     ``observed`` says how often what it cites was seen to change. Times are in epoch seconds.
     """

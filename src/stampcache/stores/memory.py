@@ -12,7 +12,6 @@ from msgspec.structs import replace
 from stampcache.corpora import Reach, Trace
 from stampcache.errors import StoreError
 from stampcache.eviction import Lru
-from stampcache.indexes.flat import FlatIndex
 from stampcache.model import Candidate, Entry, Selector, Vector
 from stampcache.ports import AsyncStore, Forgotten, Receipt, StoreStats
 from stampcache.stores import codec
@@ -23,6 +22,7 @@ from stampcache.stores.memory_journal import MemoryJournal
 from stampcache.stores.memory_log import MemoryLog
 from stampcache.stores.memory_pairs import MemoryPairs
 from stampcache.stores.memory_shelf import MemoryShelf
+from stampcache.stores.memory_vectors import MemoryVectors
 from stampcache.stores.pending_uses import Place, Uses
 from stampcache.stores.selection import BEING_WRITTEN, touches, unmarked
 from stampcache.ttl import expired
@@ -42,7 +42,7 @@ class MemoryStore:
         self.lock = threading.RLock()
         self._entries: dict[Place, Entry] = {}
         self._by_id: dict[str, Place] = {}
-        self._indexes: dict[str, FlatIndex] = {}
+        self._vectors = MemoryVectors()
         self._dependencies = DependencyIndex()
         self._recency: Lru[Place] = Lru()
         self._stale: Lru[Place] = Lru()
@@ -52,7 +52,7 @@ class MemoryStore:
         self._pairs = MemoryPairs()
         self._suspended: dict[Place, Vector | None] = {}
         self._corpora = MemoryCorpora(self, self._open)
-        self._journal = MemoryJournal(self._confirm, self._open, self._by_id.__contains__)
+        self._journal = MemoryJournal(self._confirm, self.by_id, self._open)
         self._shelf = MemoryShelf(self._open, self._by_id.__contains__)
         self._facts: dict[str, str] = {}
         self._tallies: Counter[str] = Counter()
@@ -84,8 +84,8 @@ class MemoryStore:
     ) -> Sequence[Candidate]:
         """See `Store.nearest`."""
         with self._open():
-            index = self._indexes.get(partition)
-            if index is None or index.dimension != len(vector):
+            index = self._vectors.index(partition, len(vector))
+            if index is None:
                 return []
             bad = self._pairs.bad_in(partition)
             wanted = k
@@ -190,11 +190,9 @@ class MemoryStore:
 
     def _size(self, entry: Entry) -> int:
         """Return how many bytes an entry takes with its vector and its reach."""
-        partition, key = entry.place
-        index = self._indexes.get(partition)
         vector = self._suspended.get(entry.place)
-        if vector is None and index is not None:
-            vector = index.get(key)
+        if vector is None:
+            vector = self._vectors.get(entry.place)
         size = len(codec.encode(entry)) + self._corpora.size(entry.id)
         return size + (0 if vector is None else vector.nbytes)
 
@@ -230,11 +228,9 @@ class MemoryStore:
             self._apply_uses()
             every = [e for e in self._entries.values() if scope in (None, e.identity.scope)]
             mine = [entry for entry in every if not entry.invalidated]
-            indexes = self._indexes
-            indexed = [e for e in mine if (i := indexes.get(e.place[0])) and e.place[1] in i]
             return StoreStats(
                 entries=len(mine),
-                vectors=len(indexed),
+                vectors=sum(entry.place in self._vectors for entry in mine),
                 answer_bytes=sum(len(e.answer.text.encode()) + len(e.answer.payload) for e in mine),
                 hits=sum(self._hits[entry.place] for entry in mine),
                 invalidated=len(every) - len(mine),
@@ -252,11 +248,15 @@ class MemoryStore:
         """See `Store.close`."""
         self._closed = True
 
-    def _confirm(self, entry: Entry, at: float, doubtful_at: float | None) -> None:
+    def _confirm(self, entry: Entry, at: float, doubtful_at: float | None) -> bool:
         kept = self._entries.get(entry.place)
-        if kept is not None and kept.id == entry.id and not kept.invalidated:
-            confirmed = replace(kept, confirmed_at=at, doubtful_at=doubtful_at)
-            self._entries[entry.place] = confirmed
+        if kept is None or kept.id != entry.id or kept.invalidated:
+            return False
+        if kept.doubtful_at != entry.doubtful_at:
+            return False
+        confirmed = replace(kept, confirmed_at=at, doubtful_at=doubtful_at)
+        self._entries[entry.place] = confirmed
+        return True
 
     # -- for the corpora beside the entries ----------------------------------------------------------
 
@@ -267,9 +267,7 @@ class MemoryStore:
 
     def suspend(self, entry: Entry, change: str) -> None:
         """See `Entries.suspend`."""
-        partition, key = entry.place
-        index = self._indexes.get(partition)
-        vector = None if index is None else index.get(key)
+        vector = self._vectors.get(entry.place)
         hits = self._hits[entry.place]
         self._mark(entry, change)
         self._suspended[entry.place] = vector
@@ -345,16 +343,12 @@ class MemoryStore:
         return self.lock
 
     def _keep(self, entry: Entry, vector: Vector | None) -> None:
-        partition, key = entry.place
-        self._entries[partition, key] = entry
+        self._entries[entry.place] = entry
         self._by_id[entry.id] = entry.place
         self._dependencies.add(entry)
         self._recency.add(entry.place)
         if vector is not None:
-            index = self._indexes.get(partition)
-            if index is None or index.dimension != len(vector):
-                index = self._indexes[partition] = FlatIndex(len(vector))
-            index.set(key, vector)
+            self._vectors.set(entry.place, vector)
 
     def _end(self, entry: Entry) -> None:
         """Make sure that a suspended entry will not hold again."""
@@ -387,18 +381,11 @@ class MemoryStore:
             self._stale.drop(entry.place)
             del self._entries[entry.place]
             del self._by_id[entry.id]
+            self._journal.deleted(entry.id)
 
     def _retire(self, entry: Entry) -> None:
         """Take the entry out of everything that serves it, counts it or makes it stale."""
         self._dependencies.drop(entry)
         self._recency.drop(entry.place)
         self._hits.pop(entry.place, None)
-        self._unindex(entry)
-
-    def _unindex(self, entry: Entry) -> None:
-        partition, key = entry.place
-        index = self._indexes.get(partition)
-        if index is not None:
-            index.remove(key)
-            if not len(index):
-                del self._indexes[partition]
+        self._vectors.drop(entry.place)

@@ -10,6 +10,7 @@ from stampcache.journal import Observation, Verdict
 from stampcache.model import Entry
 from stampcache.stores.redis import records
 from stampcache.stores.redis.asking import Command, Run, Verb
+from stampcache.stores.redis.listing import DueList
 from stampcache.stores.redis.names import pair
 from stampcache.stores.redis.secrets import Facts
 from stampcache.stores.redis.verbs import Verbs
@@ -18,13 +19,12 @@ VERDICTS_KEPT = 10_000
 _VERDICT = msgspec.msgpack.Decoder(Verdict)
 
 
-class RedisJournal:
+class RedisJournal(DueList):
     """Journal in the keys of a Redis store."""
 
     def __init__(self, run: Callable[[Verb[Any]], Any], verbs: Verbs, facts: Facts) -> None:
-        self._run = run
+        super().__init__(run, facts)
         self._verbs = verbs
-        self._facts = facts
 
     def observe(self, observations: Sequence[Observation], *, now: float) -> None:
         """See `Journal.observe`."""
@@ -49,9 +49,9 @@ class RedisJournal:
                 found[source] = together(seen)
         return found
 
-    def confirm(self, entry: Entry, *, at: float, doubtful_at: float | None) -> None:
+    def confirm(self, entry: Entry, *, at: float, doubtful_at: float | None) -> bool:
         """See `Journal.confirm`."""
-        self._run(self._verbs.confirm(entry, at, doubtful_at))
+        return bool(self._run(self._verbs.confirm(entry, at, doubtful_at)))
 
     def judged(self, verdict: Verdict) -> None:
         """See `Journal.judged`."""
@@ -95,6 +95,8 @@ def _names(corpus: str, source: str) -> tuple[bytes, bytes]:
 
 
 def _seen(raw: Sequence[bytes | None]) -> Iterator[Observed]:
-    for changes, seconds in zip(raw[::2], raw[1::2], strict=True):
+    """Yield what was seen, by turns of what was compared and what was announced."""
+    for at, (changes, seconds) in enumerate(zip(raw[::2], raw[1::2], strict=True)):
         if changes is not None and seconds is not None:
-            yield Observed(int(changes), float(seconds))
+            counted = (int(changes), float(seconds))
+            yield Observed(0, 0.0, *counted) if at % 2 else Observed(*counted)

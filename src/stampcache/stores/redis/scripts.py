@@ -25,7 +25,19 @@ _PARTS = MappingProxyType(
     }
 )
 _VERBS = (
-    *("beside", "check", "clear", "confirm", "damaged", "fetch", "follow", "give"),
+    *(
+        "beside",
+        "check",
+        "clear",
+        "confirm",
+        "damaged",
+        "due",
+        "end-due",
+        "fetch",
+        "follow",
+        "give",
+    ),
+    *("list-due", "take-due"),
     *("log-change", "observe", "purge", "reach", "reached", "reaches", "remove", "renew", "report"),
     *("sample", "take", "shelved", "tally", "ticket", "uses", "verdict", "verdicts"),
 )

@@ -216,10 +216,13 @@ class Verbs:
         words = (entry.id, *entry.place, records.number(expires_at), life)
         self._wrote((yield Run("renew", words)))
 
-    def confirm(self, entry: Entry, at: float, doubtful_at: float | None) -> Verb[None]:
-        """Note that this very entry was found fresh."""
-        words = (entry.id, *entry.place, records.number(at), records.number(doubtful_at))
-        self._wrote((yield Run("confirm", words)))
+    def confirm(self, entry: Entry, at: float, doubtful_at: float | None) -> Verb[bool]:
+        """Note that this very entry was found fresh; tell whether it holds, with the doubt it had."""
+        times = (at, doubtful_at, entry.doubtful_at)
+        words = (entry.id, *entry.place, *(records.number(one) for one in times))
+        sequence = yield Run("confirm", words)
+        self._wrote(sequence)
+        return bool(sequence)
 
     def remove(self, entry: Entry) -> Verb[bool]:
         """Delete this very entry."""

@@ -280,12 +280,13 @@ local function drop(n, r)
   call('ZREM', K('expiring'), n)
   call('ZREM', K('ending'), n)
   if call('EXISTS', K('scope', r.s)) == 0 then call('DEL', K('size', r.s)) end
-  call('DEL', K('row', n))
+  call('ZREM', K('due-order'), n)
+  call('DEL', K('row', n), K('due', n))
 end
 
 -- A server that evicts may have taken a row away.
 local function forget_orphan(n)
-  for _, order in ipairs({'used', 'stale', 'expiring', 'ending'}) do call('ZREM', K(order), n) end
+  for _, order in ipairs({'used', 'stale', 'expiring', 'ending', 'due-order'}) do call('ZREM', K(order), n) end
 end
 
 local function drop_all(rows)

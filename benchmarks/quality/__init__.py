@@ -1,0 +1,1 @@
+"""Right hits against wrong ones, pair by pair: our verifier, its parts, cosine and peers."""

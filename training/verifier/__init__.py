@@ -1,0 +1,1 @@
+"""Trains the verifier: ``python -m training.verifier --data ../shared/data --out FILE``."""
