@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from benchmarks.stores.timing import Row
 from tests.redis.workers import environment
 
-PROCESSES = 8
+PROCESSES, PLAYERS = 8, 4
 
 
 def probes(url: str, count: int) -> Row:
@@ -21,9 +21,9 @@ def probes(url: str, count: int) -> Row:
 
 
 def orders(url: str, count: int) -> Row:
-    """Play seeded interleavings of makings and changes, some in each of two processes."""
-    half = count // 2
-    ways = [("tests.redis.orders", url, str(seed), str(half)) for seed in (0, half)]
+    """Play seeded interleavings of makings and changes, some in each of four processes."""
+    each = count // PLAYERS
+    ways = [("tests.redis.orders", url, str(at * each), str(each)) for at in range(PLAYERS)]
     return _row("interleavings of fill and invalidate, late fills", ways, "played", "old")
 
 

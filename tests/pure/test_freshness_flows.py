@@ -258,6 +258,9 @@ def test_another_wording_is_doubted_too() -> None:
     assert found.reason is Reason.DOUBTFUL
     served = run_script(flows.lookup(ask(rules=rules)), [*script, *late(True), (Touch, None)])
     assert isinstance(served, Hit)
+    far = replace(candidate, entry=replace(candidate.entry, doubtful_at=NOW + DAY_S))
+    script[-1] = (Nearest, [far])
+    assert isinstance(run_script(flows.lookup(ask(rules=rules)), [*script, (Touch, None)]), Hit)
 
 
 # -- a verdict -------------------------------------------------------------------------------------

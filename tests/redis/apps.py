@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 
 from stampcache import Cache, Evidence, Hit, Request, Settings, StoreError, open_cache
 from stampcache.model import Level
+from stampcache.stores.redis.store import RedisStore
 
 CORPUS = "handbook"
 SETTINGS = Settings(model="m", corpus=CORPUS)
@@ -27,11 +28,10 @@ def opened(
     """Open a cache as the processes of one application do."""
     if strict:
         url += f"{'&' if '?' in url else '?'}strict=1"
-    from stampcache.stores.redis.sealing import seal_key
-    from stampcache.stores.redis.store import RedisStore
-
-    room = {} if near_capacity is None else {"near_capacity": near_capacity}
-    return open_cache(RedisStore(url, seal_key=seal_key(secret), **room), secret=secret, **options)
+    if near_capacity is None:
+        return open_cache(url, secret=secret, **options)
+    store = RedisStore(url, near_capacity=near_capacity)
+    return open_cache(store, secret=secret, **options)
 
 
 def eventually(what: Callable[[], object], within_s: float = 10.0) -> bool:

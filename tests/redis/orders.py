@@ -43,7 +43,7 @@ def play(makers: Sequence[Cache], changer: Cache, reader: Cache, seed: int) -> C
         one = chance.choice(under_way)
         if next(one, None) is None:
             under_way.remove(one)
-        if chance.random() < 0.15:
+        if chance.random() < 0.1:
             seen["old"] += first.old(reader)
     seen["old"] += first.old(reader)
     done = [each for one in plays for each in one.stored]

@@ -10,7 +10,7 @@ from stampcache.stores.memory import MemoryStore
 from tests.redis.orders import play, played
 from tests.redis.servers import Server
 
-ORDERS = 1_500
+ORDERS = 2_000
 
 
 def test_no_order_of_makings_and_changes_leaves_an_old_answer(redis_server: Server) -> None:

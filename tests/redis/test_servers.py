@@ -108,6 +108,8 @@ def ask(
         heard = b""
         while len(heard) < at_least and (more := connection.recv(65_536)):
             heard += more
+        if not heard:
+            raise ConnectionError("the connection was closed")
         return heard
 
 
