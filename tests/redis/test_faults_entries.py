@@ -9,8 +9,9 @@ from typing import Any
 import pytest
 import redis
 
-from stampcache import Cache, Hit, Request, Scope
+from stampcache import Cache, Evidence, Hit, Request, Scope
 from tests.redis.apps import opened
+from tests.redis.probing import HOSTILE
 from tests.redis.servers import Server
 
 TENANTS = ("acme", "umbrella")
@@ -154,6 +155,40 @@ def test_damage_is_told_by_the_counters(redis_server: Server, raw: Any) -> None:
         for request in asked():
             cache.lookup(request)
         assert counted(cache) != counters
+
+
+def everything(raw: Any) -> bytes:
+    """Return all that a server keeps, names and values."""
+    readers = {
+        b"string": lambda key: [raw.get(key)],
+        b"hash": lambda key: [part for pair in raw.hgetall(key).items() for part in pair],
+        b"set": raw.smembers,
+        b"zset": lambda key: raw.zrange(key, 0, -1),
+        b"list": lambda key: raw.lrange(key, 0, -1),
+        b"stream": lambda key: [repr(item).encode() for item in raw.xrange(key)],
+    }
+    keys = list(raw.scan_iter("*"))
+    return b"\n".join(key + b"\n" + b"\n".join(readers[raw.type(key)](key)) for key in keys)
+
+
+def test_forgetting_a_hostile_name_leaves_no_byte_of_it_and_all_of_others(
+    redis_server: Server, raw: Any
+) -> None:
+    with opened(redis_server.url) as cache:
+        for number, name in enumerate(HOSTILE):
+            for namespace in ("default", "other"):
+                scope = Scope(tenant=name, namespace=namespace)
+                request = Request(question=f"question<{number}>", scope=scope)
+                evidence = [Evidence(corpus="c", source=f"source<{number}>", text="t")]
+                outcome = cache.lookup(request)
+                cache.update(request, f"answer<{number}>", outcome=outcome, evidence=evidence)
+        for number, name in enumerate(HOSTILE):
+            assert f"answer<{number}>".encode() in everything(raw)
+            assert cache.forget(name).entries == 2
+            left = everything(raw)
+            assert f"<{number}>".encode() not in left
+            others = range(number + 1, len(HOSTILE))
+            assert all(f"answer<{other}>".encode() in left for other in others)
 
 
 def counted(cache: Cache) -> dict[str, int]:
