@@ -12,7 +12,7 @@ from stampcache.cli.check_result import CheckResult, fail, failed, ok, warn
 from stampcache.cli.check_stamps import stamp_findings
 from stampcache.cli.check_trouble import trouble_findings
 from stampcache.cli.screen import size
-from stampcache.cli.target import is_there, keys_in_environment
+from stampcache.cli.target import is_there, keys_in_environment, surveyed
 from stampcache.errors import StampCacheError, StoreError
 from stampcache.ports import Store
 from stampcache.stores.sqlite_survey import SqliteSurvey, StampCount, survey
@@ -34,7 +34,7 @@ def examine_store(url: str, *, capacity: int) -> StoreReport:
     """Check a store; each of its problems is a finding, none is an error."""
     path = sqlite_path(url)
     if is_redis(url):
-        return StoreReport(list(_server(url, capacity)))
+        return _examine_server(url, capacity)
     if path is None:
         return StoreReport(list(_opened(url, capacity)))
     try:
@@ -64,18 +64,19 @@ def _examine_file(url: str, seen: SqliteSurvey, capacity: int) -> StoreReport:
     return StoreReport(findings, stamps, seen.dimensions)
 
 
-def _server(url: str, capacity: int) -> Iterator[CheckResult]:
+def _examine_server(url: str, capacity: int) -> StoreReport:
     """Look whether a server answers and has a cache; only then open it."""
     try:
-        there = redis_holds(url, "cache")
+        if not redis_holds(url, "cache"):
+            mend = "check prefix= and the database; an application that opens this URL makes one"
+            found = "the server answers, but holds no cache of this name"
+            return StoreReport([warn("store", found, mend)])
+        with surveyed(url) as seen:
+            stamps = seen.stamps()
+            findings = [*_opened(url, capacity), *stamp_findings(stamps)]
+            return StoreReport(findings, stamps, seen.dimensions)
     except StampCacheError as error:
-        yield failed("store", error)
-        return
-    if there:
-        yield from _opened(url, capacity)
-        return
-    mend = "check prefix= and the database; an application that opens this URL will make one"
-    yield warn("store", "the server answers, but holds no cache of this name", mend)
+        return StoreReport([failed("store", error)])
 
 
 def _opened(url: str, capacity: int) -> Iterator[CheckResult]:

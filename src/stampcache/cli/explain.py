@@ -3,7 +3,7 @@
 import time
 from collections.abc import Iterator, Sequence
 from itertools import islice
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 from stampcache import canonical, guards
 from stampcache.cache import Cache
@@ -29,19 +29,17 @@ from stampcache.cli.options import (
     stamps_from,
 )
 from stampcache.cli.screen import screen
-from stampcache.cli.target import (
-    existing_file,
-    existing_store,
-    keys_in_environment,
-    secret_of,
-)
+from stampcache.cli.target import existing_store, secret_of, surveyed
 from stampcache.errors import EmbedderError
 from stampcache.explain import Explanation
 from stampcache.freshness import Freshness
 from stampcache.model import Identity, Vector
 from stampcache.outcome import Hit, Outcome
 from stampcache.request import Request
-from stampcache.stores.sqlite_survey import SqliteSurvey, survey
+from stampcache.stores.sqlite_survey import SqliteSurvey
+
+if TYPE_CHECKING:
+    from stampcache.stores.redis.survey import RedisSurvey
 
 _NEIGHBOURS = 8
 _ENTRIES_READ = 20_000
@@ -81,7 +79,7 @@ def explain(
         prompt=prompt,
         scope=scope_from(tenant, namespace, audience),
     )
-    stamps, path = stamps_from(stamp), existing_file(url)
+    stamps = stamps_from(stamp)
     store = existing_store(url)
     try:
         key = secret_of(url, secret)
@@ -95,13 +93,13 @@ def explain(
                 secret=key,
             )
             explanation = cache.explain(request)
-            around = _around(cache, path, explanation)
+            around = _around(cache, url, explanation)
     finally:
         store.close()
     show(screen(), explanation, around)
 
 
-def _around(cache: Cache, path: Path, explanation: Explanation) -> Surroundings:
+def _around(cache: Cache, url: str, explanation: Explanation) -> Surroundings:
     """Return what lies near the question in the store; nothing for a request that bypasses it."""
     request = explanation.request
     where = _identity(explanation.outcome)
@@ -115,7 +113,7 @@ def _around(cache: Cache, path: Path, explanation: Explanation) -> Surroundings:
             neighbours = _neighbours(cache, request, where, vector)
     except EmbedderError as error:
         problem = str(error)
-    with survey(path, encryption_key=keys_in_environment()) as seen:
+    with surveyed(url) as seen:
         return Surroundings(
             partition=where.partition,
             same_settings=seen.entries_in(where.partition),
@@ -128,7 +126,7 @@ def _around(cache: Cache, path: Path, explanation: Explanation) -> Surroundings:
         )
 
 
-def _twins(seen: SqliteSurvey, where: Identity, question: str) -> Iterator[Twin]:
+def _twins(seen: "SqliteSurvey | RedisSurvey", where: Identity, question: str) -> Iterator[Twin]:
     """Yield entries of the scope that have this very question at another address."""
     asked = canonical.text(question)
     for entry in seen.latest(where.scope, _ENTRIES_READ):

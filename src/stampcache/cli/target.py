@@ -1,7 +1,11 @@
 """The store that a command is about. It must exist: the command line never creates one."""
 
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from importlib import import_module
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from stampcache.assembly import CAPACITY
 from stampcache.errors import ConfigError
@@ -9,6 +13,9 @@ from stampcache.ports import Store
 from stampcache.stores.keys import EncryptionKey
 from stampcache.stores.sqlite_survey import SqliteSurvey, survey
 from stampcache.stores.urls import is_redis, open_store, redis_holds, sqlite_path
+
+if TYPE_CHECKING:
+    from stampcache.stores.redis.survey import RedisSurvey
 
 
 def existing_file(url: str) -> Path:
@@ -18,10 +25,6 @@ def existing_file(url: str) -> Path:
         ConfigError: the URL names no such store, or there is no file.
     """
     path = sqlite_path(url)
-    if is_redis(url):
-        raise ConfigError(
-            "This command looks into files; ask the application that uses Redis, as by cache.explain()."
-        )
     if path is None:
         open_store(url, capacity=1).close()  # raises for what is wrong with the URL
         raise ConfigError(
@@ -88,6 +91,23 @@ def _holds_secret(url: str) -> bool:
         return redis_holds(url, "secret")
     with survey(existing_file(url)) as seen:
         return seen.has_secret
+
+
+@contextmanager
+def surveyed(url: str) -> Iterator["SqliteSurvey | RedisSurvey"]:
+    """Yield a view of a store that is there, for looking only.
+
+    Raises:
+        ConfigError: the URL is wrong, or names no store that exists.
+        StoreError: it cannot be read.
+    """
+    if is_redis(url):
+        module = import_module("stampcache.stores.redis.survey")
+        with module.survey(url, encryption_key=keys_in_environment()) as seen:
+            yield seen
+    else:
+        with survey(existing_file(url), encryption_key=keys_in_environment()) as seen:
+            yield seen
 
 
 def secret_of(url: str, given: str | None) -> str | None:

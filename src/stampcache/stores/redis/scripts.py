@@ -37,7 +37,7 @@ _VERBS = (
         "follow",
         "give",
     ),
-    *("list-due", "take-due"),
+    *("list-due", "rows", "take-due"),
     *("log-change", "observe", "purge", "reach", "reached", "reaches", "remove", "renew", "report"),
     *("sample", "take", "shelved", "tally", "ticket", "uses", "verdict", "verdicts"),
 )

@@ -90,6 +90,17 @@ class Verbs:
             "The Redis store failed (an entry changes faster than it is read); ask again."
         )
 
+    def peeked(self, place: Place) -> Verb[Entry | None]:
+        """Return the entry at an address for people to look at: a damaged one stays where it is."""
+        keeper = yield from self._facts.keeper()
+        raw = yield Command("GET", b"entry:" + spot(place))
+        if raw is None:
+            return None
+        found: records.Found | None = records.found(raw, place, keeper)
+        if found is not None and found.amended:
+            found = records.amended(found.entry, (yield Run("beside", (spot(place),))), keeper)
+        return None if found is None else found.entry
+
     def _value(self, where: bytes, reading: Reading) -> Verb[bytes | None]:
         """Return the value of an entry; learn in the same round trip what is not known now."""
         if self._replica.is_fresh:
