@@ -122,10 +122,10 @@ def test_a_slow_network_never_stops_the_loop(redis_server: Server) -> None:
     documents = Documents()
 
     async def play(proxy: Proxy) -> float:
-        cache = opened(proxy.url)
+        cache = opened(f"{proxy.url}?timeout_s=5")
         app = App(cache, documents)
         await cache.aio.lookup(app.request("a"))
-        proxy.delay_s = 0.1
+        proxy.delay_s = 0.3
         longest, last = 0.0, time.monotonic()
         asking = asyncio.gather(*(cache.aio.lookup(app.request(f"{at}")) for at in range(20)))
         while not asking.done():
@@ -136,7 +136,7 @@ def test_a_slow_network_never_stops_the_loop(redis_server: Server) -> None:
         return longest
 
     with Proxy(redis_server.port) as proxy:
-        assert asyncio.run(play(proxy)) < 0.08
+        assert asyncio.run(play(proxy)) < 0.3, "a round trip takes twice as long"
 
 
 def test_a_cut_network_is_noticed_by_replicas(redis_server: Server) -> None:

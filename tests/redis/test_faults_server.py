@@ -72,6 +72,21 @@ def test_a_fill_that_began_before_the_server_lost_everything_is_refused() -> Non
         assert not other.hits("a") or documents.told["a"] == 1
 
 
+def test_an_application_that_has_a_secret_may_start_before_its_server() -> None:
+    documents = Documents()
+    with Server() as server:
+        server.kill()
+        with opened(server.url) as cache:
+            app = App(cache, documents)
+            for at in range(5):
+                app.ask(f"{at}")
+            assert max(app.took_s) < DEADLINE_S
+            server.start()
+            recovered(app)
+            app.ask("a")
+            assert app.hits("a")
+
+
 # -- it hangs --------------------------------------------------------------------------------------
 
 
