@@ -9,8 +9,9 @@ from typing import Any
 import pytest
 import redis
 
-from stampcache import Cache, Hit, Request, Scope
+from stampcache import Cache, Evidence, Hit, Request, Scope
 from tests.redis.apps import opened
+from tests.redis.probing import HOSTILE
 from tests.redis.servers import Server
 
 TENANTS = ("acme", "umbrella")
@@ -89,7 +90,7 @@ def test_damage_at_every_byte_is_seen(redis_server: Server, raw: Any) -> None:
     filled(redis_server.url)
     kept = {key: raw.get(key) for key in strings(raw)}
     key, value = next(iter(kept.items()))
-    for at in range(0, len(value), max(1, len(value) // 60)):
+    for at in range(0, len(value), max(1, len(value) // 40)):
         raw.set(key, value[:at] + bytes([value[at] ^ 0x10]) + value[at + 1 :], keepttl=True)
         looked(redis_server.url)
         for one, before in kept.items():
@@ -130,16 +131,13 @@ def test_everything_else_that_is_kept_may_be_gone_or_of_another_type(
     redis_server: Server, raw: Any
 ) -> None:
     filled(redis_server.url)
-    others = [key for key in raw.scan_iter("*") if raw.type(key) != b"string"]
-    for key in others:
+    for name in sorted(key for key in raw.scan_iter("*") if raw.type(key) != b"string"):
+        redis_server.cli("FLUSHALL")
         filled(redis_server.url)
-        raw.delete(key)
+        raw.delete(name)
         looked(redis_server.url)
-        filled(redis_server.url)
-        raw.delete(key)
-        raw.set(key, b"another type")
+        raw.set(name, b"another type")
         looked(redis_server.url)
-        raw.delete(key)
     redis_server.cli("FLUSHALL")
     filled(redis_server.url)
     assert looked(redis_server.url) == [True] * len(asked())
@@ -154,6 +152,36 @@ def test_damage_is_told_by_the_counters(redis_server: Server, raw: Any) -> None:
         for request in asked():
             cache.lookup(request)
         assert counted(cache) != counters
+
+
+def everything(server: Server) -> bytes:
+    """Return all that a server keeps, as its dump has it."""
+    server.cli("CONFIG", "SET", "rdbcompression", "no")
+    server.cli("SAVE")
+    dump = server.folder / "dump.rdb"
+    kept = dump.read_bytes()
+    dump.unlink()
+    return kept
+
+
+def test_forgetting_a_hostile_name_leaves_no_byte_of_it_and_all_of_others(
+    redis_server: Server,
+) -> None:
+    with opened(redis_server.url) as cache:
+        for number, name in enumerate(HOSTILE):
+            for namespace in ("default", "other"):
+                scope = Scope(tenant=name, namespace=namespace)
+                request = Request(question=f"question<{number}>", scope=scope)
+                evidence = [Evidence(corpus="c", source=f"source<{number}>", text="t")]
+                outcome = cache.lookup(request)
+                cache.update(request, f"answer<{number}>", outcome=outcome, evidence=evidence)
+        for number, name in enumerate(HOSTILE):
+            assert f"answer<{number}>".encode() in everything(redis_server)
+            assert cache.forget(name).entries == 2
+            left = everything(redis_server)
+            assert f"<{number}>".encode() not in left
+            others = range(number + 1, len(HOSTILE))
+            assert all(f"answer<{other}>".encode() in left for other in others)
 
 
 def counted(cache: Cache) -> dict[str, int]:
