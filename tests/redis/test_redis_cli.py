@@ -139,13 +139,14 @@ def test_every_body_has_a_life_in_the_server(filled: str, redis_server: Server) 
     assert all(7.5 < left < 8.1 for left in days), "seven days, less jitter, and one of grace"
 
 
-def test_a_server_that_is_away_keeps_nobody_from_opening_or_closing(tmp_path: Path) -> None:
-    with open_cache(f"unix://{tmp_path}/nobody.sock", secret="s" * 32) as cache:
+@pytest.mark.parametrize("nobody", ["unix:///nobody.sock", "redis://127.0.0.1:1?cluster=1"])
+def test_a_server_that_is_away_keeps_nobody_from_opening_or_closing(nobody: str) -> None:
+    with open_cache(nobody, secret="s" * 32) as cache:
         assert cache.get_or_create(REQUEST, lambda: "made") == Answer(text="made")
         counted = cache.stats(everything=True).counters
     assert counted["miss.store_error"] == 1
     with pytest.raises(StoreError, match="cannot be reached"):
-        open_cache(f"unix://{tmp_path}/nobody.sock")
+        open_cache(nobody)
 
 
 def test_problems_of_a_server_are_told(url: str) -> None:

@@ -13,7 +13,7 @@ AWAY = (
 REPEATABLE = (theirs.ConnectionError, theirs.ReadOnlyError)
 """A connection broke, or led to a replica: another one may do."""
 
-ALL = (theirs.RedisError, OSError)
+ALL = (theirs.RedisError, theirs.RedisClusterException, OSError)
 """Whatever redis-py raises."""
 
 NoScript = theirs.NoScriptError
@@ -25,14 +25,19 @@ def store_error(error: Exception) -> StoreError:
         case (
             theirs.AuthenticationError() | theirs.AuthorizationError() | theirs.NoPermissionError()
         ):
-            why = "give the cache's user a password and the permissions of docs/reference/stores.md"
+            why = "give the cache's user a password and the permissions that docs/how-to/redis.md names"
         case theirs.OutOfMemoryError():
             why = "raise maxmemory, or give the cache a smaller capacity="
         case theirs.ReadOnlyError():
             why = "the server is a replica; name its primary"
         case theirs.TimeoutError():
             why = "the server did not answer in time"
-        case theirs.ConnectionError() | theirs.ClusterDownError() | OSError():
+        case (
+            theirs.ConnectionError()
+            | theirs.ClusterDownError()
+            | theirs.RedisClusterException()
+            | OSError()
+        ):
             why = "the server cannot be reached"
         case _:
             why = "see the server's log"
