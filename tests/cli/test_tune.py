@@ -105,7 +105,7 @@ def test_a_withdrawn_promise_is_told_by_doctor(run: Run, store: SqliteStore) -> 
     label(store, 2_000)
     run("tune", store.url)
     (promise,) = tuning.promises(store)
-    gone = pairs.withdrawal_record(promise.digest, "9 of 10 judged hits were wrong")
+    gone = pairs.withdrawal_record(promise, "9 of 10 judged hits were wrong")
     store.shelf.keep(pairs.PROMISES, [gone], most=9)
     doctor = run("doctor", store.url).stdout
     assert "The promise was withdrawn: 9 of 10 judged hits were wrong" in doctor

@@ -103,10 +103,23 @@ def test_a_verifier_may_agree(score: float) -> None:
     assert isinstance(outcome, Hit)
 
 
-@pytest.mark.parametrize("score", [0.0, 0.49, float("nan"), 87.0, float("inf")])
+@pytest.mark.parametrize("score", [0.0, 0.49])
 def test_a_verifier_may_disagree(score: float) -> None:
     outcome = miss(look(ask(threshold=0.5), [near()], (Verify, score)))
     assert outcome.reason is Reason.VERIFIER
+
+
+@pytest.mark.parametrize("score", [float("nan"), 87.0, float("inf"), -0.1])
+def test_a_score_that_is_no_probability_is_a_failure_and_has_no_place_among_others(
+    score: float,
+) -> None:
+    strange = (Verify, score), (Note, None)
+    outcome = miss(look(ask(threshold=0.5), [near()], *strange))
+    assert (outcome.reason, "no probability" in outcome.detail) == (Reason.VERIFIER, True)
+    three = [near("a"), near("b"), near("c")]
+    scored = (Verify, 0.6), *strange, (Verify, 0.9), (Touch, None)
+    hit = look(ask(threshold=0.5), three, *scored)
+    assert isinstance(hit, Hit) and hit.entry.identity.key == "c"
 
 
 def test_c5_a_verifier_that_fails_means_no_hit_then_the_next_is_tried() -> None:

@@ -58,7 +58,7 @@ def test_a_promise_of_something_else_is_none(promise: object, entries: int) -> N
 
 
 def test_a_withdrawn_promise_no_longer_counts() -> None:
-    proved = kept(withdrawal_record("d", "9 of 10 were wrong"), promise_record(promised()))
+    proved = kept(withdrawal_record(promised(), "9 of 10 were wrong"), promise_record(promised()))
     outcome = miss(look(ask(rules=PROVED, entries=100), [near(similarity=0.999)], proved))
     assert outcome.reason is Reason.UNPROVED
     assert "9 of 10 were wrong" in outcome.detail

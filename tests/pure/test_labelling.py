@@ -6,7 +6,7 @@ import pytest
 from msgspec.structs import replace
 
 from stampcache import flows, pairs
-from stampcache.calibration import Subject
+from stampcache.calibration import Subject, watched
 from stampcache.drivers import Ports, run
 from stampcache.flows.labelling import Compared
 from stampcache.ports import Sameness
@@ -183,8 +183,12 @@ def test_promises_of_two_rates_on_the_same_labels_are_watched_apart() -> None:
     world.promise(max_wrong=0.5, threshold=0.5)
     made = [(pair(stored=f"{at}"), at % 5 > 0) for at in range(40)]
     assert run(flows.label(made, "judge", NOW), world.ports) == 1
-    kept = pairs.monitors_of(world.store.shelf.kept(pairs.MONITORS, 9))
-    assert {monitor.max_wrong: monitor.withdrawn for monitor in kept}[0.01]
+    labels = pairs.labels_of(world.store.shelf.kept(pairs.LABELS, 99))
+    ended = {
+        rate: watched(promised(max_wrong=rate, threshold=0.5), labels).withdrawn
+        for rate in (0.01, 0.5)
+    }
+    assert ended == {0.01: True, 0.5: False}
 
 
 def test_reports_are_labels_but_no_samples() -> None:

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from stampcache.calibration import (
+    REPORT,
     Labelled,
     Lack,
     Promise,
@@ -104,9 +105,10 @@ def test_the_latest_label_counts_and_at_one_time_the_worse_one() -> None:
 def test_reports_decide_over_pairs_that_were_drawn_and_else_only_against() -> None:
     said = [
         label(1, 0.7, True, at=1.0),
-        label(1, None, False, at=2.0, sampled=False),
-        label(2, 0.8, False, at=1.0, sampled=False),
-        label(3, 0.9, True, at=1.0, sampled=False),
+        label(1, None, False, at=2.0, sampled=False, labeller=REPORT),
+        label(2, 0.8, False, at=1.0, sampled=False, labeller=REPORT),
+        label(3, 0.9, True, at=1.0, sampled=False, labeller=REPORT),
+        label(4, 0.9, False, at=1.0, sampled=False, labeller="judge"),
     ]
     found = {one.asked: one for one in settled(said, SUBJECT)}
     assert set(found) == {"asked 1", "asked 2"}
