@@ -115,6 +115,25 @@ def test_reports_decide_over_pairs_that_were_drawn_and_else_only_against() -> No
     assert (found["asked 1"].same, found["asked 1"].score) == (False, 0.7)
 
 
+def test_each_draw_of_a_pair_counts_with_its_latest_label() -> None:
+    draws = [label(1, drawn_at=float(at), at=float(at), same=at < 2) for at in range(3)]
+    again = replace(draws[0], labeller="a judge", at=0.5)
+    found = settled([*draws, again, label(2)], SUBJECT)
+    assert sorted((one.asked, one.same) for one in found) == [
+        ("asked 1", False),
+        ("asked 1", False),
+        ("asked 1", False),
+        ("asked 2", True),
+    ]
+
+
+def test_a_popular_wrong_pair_is_as_often_among_the_pairs_as_among_the_hits() -> None:
+    popular = [label(999, 0.985, False, drawn_at=float(at)) for at in range(30)]
+    once = proved([*falling(400), popular[0]])
+    often = proved([*falling(400), *popular])
+    assert once.threshold < 0.985 < often.threshold
+
+
 def test_pairs_that_share_a_question_are_one_group() -> None:
     chained = [
         label(1, stored="Who are  you?"),
