@@ -396,6 +396,19 @@ class Asking(Protocol):
 
 
 @runtime_checkable
+class Explaining(Protocol):
+    """An `Asking` that can also say why: only `Cache.explain` asks it."""
+
+    def explain(self, stored: str, seen: bytes, similarity: float) -> Sequence[str]:
+        """Return the few things that move this score most, as words for a person.
+
+        Raises:
+            VerifierError: as `Asking.score`.
+        """
+        ...
+
+
+@runtime_checkable
 class ReadingVerifier(Protocol):
     """A verifier that reads each question once and then compares in microseconds, without any IO."""
 

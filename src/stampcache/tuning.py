@@ -50,7 +50,7 @@ def known(store: Store) -> Sequence[Known]:
     Raises:
         StoreError: the store cannot be read.
     """
-    labelled = Counter(one.subject for one in labels(store) if one.sampled)
+    labelled = Counter(one.subject for one in _counting(store) if one.sampled)
     waiting = Counter(pair.subject for pair in _waiting(store) if pair.sampled)
     both = [Known(one, labelled[one], waiting[one]) for one in labelled | waiting]
     return sorted(both, key=lambda one: (-one.labelled, -one.waiting, str(one.subject)))
@@ -109,7 +109,7 @@ def ask_person(store: Store, ask: Callable[[Pair], bool | None], *, limit: int, 
     """
     ports = Ports(store=store, note=_unexpected)
     labelled = 0
-    for pair in _waiting(store)[:limit]:
+    for pair in sorted(_waiting(store), key=lambda one: not one.sampled)[:limit]:
         same = ask(pair)
         if same is None:
             break
@@ -122,11 +122,13 @@ def ask_person(store: Store, ask: Callable[[Pair], bool | None], *, limit: int, 
 def tune(store: Store, subject: Subject, *, max_wrong: float, now: float) -> Tuned:
     """Prove what the labels of a subject prove; a promise is kept in the store and holds at once.
 
+    After one was withdrawn, only what was drawn since that one was made counts.
+
     Raises:
         ConfigError: ``max_wrong`` is no share, or the store has no entries.
         StoreError: the store failed.
     """
-    found = labels(store)
+    found = _counting(store)
     result = prove(
         found,
         subject,
@@ -139,6 +141,11 @@ def tune(store: Store, subject: Subject, *, max_wrong: float, now: float) -> Tun
         record = pairs.promise_record(result)
         store.shelf.keep(pairs.PROMISES, [record], most=pairs.PROMISES_KEPT)
     return Tuned(subject, result, curve(found, subject))
+
+
+def _counting(store: Store) -> Sequence[Labelled]:
+    records = store.shelf.kept(pairs.PROMISES, pairs.PROMISES_KEPT)
+    return pairs.still_counting(labels(store), records)
 
 
 def _waiting(store: Store) -> Sequence[Pair]:

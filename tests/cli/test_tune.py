@@ -10,29 +10,30 @@ import pytest
 from click.testing import Result
 
 from stampcache import pairs, tuning
-from stampcache.calibration import Promise, Subject
+from stampcache.calibration import Promise, Refusal, Subject
 from stampcache.pairs import Pair
 from stampcache.stores.sqlite import SqliteStore
-from stampcache.testing.samples import make_entry
+from stampcache.testing.samples import NOW, make_entry
 from tests.cli.conftest import Run
 from tests.promised import pair
 
 SUBJECT = Subject(embedder="toy", decider="cosine+guards-2")
 
 
-def drawn(at: int, *, namespace: str = "default") -> Pair:
+def drawn(at: int, *, namespace: str = "default", asked_at: float = NOW) -> Pair:
     """Return a pair: those with a score of 0.9 and more are the same question."""
     score = 0.5 + (at * 37 % 1_000) / 2_000
     subject = Subject(namespace=namespace, embedder="toy", decider="cosine+guards-2")
-    return pair(f"asked {at} {namespace}", f"stored {at} {namespace}", score=score, subject=subject)
+    texts = (f"asked {at} {namespace}", f"stored {at} {namespace}")
+    return pair(*texts, score=score, subject=subject, at=asked_at)
 
 
-def label(store: SqliteStore, count: int, *, wrong: int = 0) -> None:
+def label(store: SqliteStore, count: int, *, wrong: int = 0, at: float = NOW) -> None:
     """Have labels of pairs that are the same from 0.9 on, but for so many of the best."""
     made = []
-    for at in range(count):
-        one = drawn(at)
-        same = (one.score or 0.0) >= 0.9 and at >= wrong
+    for number in range(count):
+        one = drawn(number, asked_at=at)
+        same = (one.score or 0.0) >= 0.9 and number >= wrong
         made.append(
             pairs.label_record(
                 one, one.labelled(same=same, labeller="a test", at=1.0, sampled=True)
@@ -105,10 +106,25 @@ def test_a_withdrawn_promise_is_told_by_doctor(run: Run, store: SqliteStore) -> 
     label(store, 2_000)
     run("tune", store.url)
     (promise,) = tuning.promises(store)
-    gone = pairs.withdrawal_record(promise.digest, "9 of 10 judged hits were wrong")
+    gone = pairs.withdrawal_record(promise, "9 of 10 judged hits were wrong")
     store.shelf.keep(pairs.PROMISES, [gone], most=9)
     doctor = run("doctor", store.url).stdout
     assert "The promise was withdrawn: 9 of 10 judged hits were wrong" in doctor
+
+
+def test_after_a_withdrawal_only_what_was_drawn_since_bears_a_new_promise(
+    store: SqliteStore,
+) -> None:
+    label(store, 2_000)
+    first = tuning.tune(store, SUBJECT, max_wrong=0.01, now=NOW + 5.0).result
+    assert isinstance(first, Promise)
+    gone = pairs.withdrawal_record(first, "9 of 10 judged hits were wrong")
+    store.shelf.keep(pairs.PROMISES, [gone], most=9)
+    again = tuning.tune(store, SUBJECT, max_wrong=0.01, now=NOW + 6.0)
+    assert isinstance(again.result, Refusal)
+    assert (again.points, tuning.known(store)) == ([], [])
+    label(store, 2_000, at=NOW + 6.0)
+    assert isinstance(tuning.tune(store, SUBJECT, max_wrong=0.01, now=NOW + 7.0).result, Promise)
 
 
 def test_one_namespace_may_be_meant(run: Run, store: SqliteStore) -> None:
@@ -129,7 +145,7 @@ def without_entry(waiting: list[Pair]) -> list[pairs.Record]:
 
 def test_a_person_labels_one_by_one_and_may_stop(run: Run, store: SqliteStore) -> None:
     store.shelf.keep(pairs.WAITING, pairs.waiting([drawn(at) for at in range(4)]), most=99)
-    result = run("tune", store.url, "--by-hand", typed="y\nn\nq\n")
+    result = run("tune", store.url, "--by-hand", typed="y\nwhat?\nn\nq\n")
     assert "asked   asked 3 default" in result.stdout
     assert "2 labelled, 2 wait" in result.stdout
     labels = sorted((one.stored, one.same, one.labeller) for one in tuning.labels(store))
@@ -155,15 +171,33 @@ def test_a_judge_that_says_nothing_labels_nothing(
         (("--judge", "labels:never", "--by-hand"), "one of both labels"),
         (("--judge", "labels"), "give MODULE:NAME"),
         (("--judge", "labels:other"), "There is no labels:other"),
+        (("--judge", ":other"), "There is no :other"),
+        (("--judge", "broken_app:judge"), "broken_app cannot be imported (RuntimeError"),
         (("--max-wrong", "2"), "max_wrong"),
     ],
 )
 def test_what_is_wrong_is_one_sentence(
-    run: Run, store: SqliteStore, judge: list[str], arguments: tuple[str, ...], said: str
+    run: Run,
+    store: SqliteStore,
+    judge: list[str],
+    arguments: tuple[str, ...],
+    said: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    (tmp_path / "broken_app.py").write_text("raise RuntimeError('no key is set')")
+    monkeypatch.syspath_prepend(str(tmp_path))
     label(store, 10)
     result = run("tune", store.url, *arguments)
     assert (result.exit_code, said in result.stderr) == (2, True), result.stderr
+
+
+def test_nobody_labels_for_a_bound_that_is_none(
+    run: Run, store: SqliteStore, judge: list[str]
+) -> None:
+    store.shelf.keep(pairs.WAITING, pairs.waiting([drawn(1)]), most=9)
+    result = run("tune", store.url, "--max-wrong", "2", "--judge", "labels:never")
+    assert (result.exit_code, judge) == (2, [])
 
 
 @pytest.mark.parametrize("ending", ["png", "svg"])

@@ -7,8 +7,8 @@ withdraws it, `curve` is what there is to choose from (ADR 0024).
 
 from stampcache.calibration.bounds import Interval, interval, needed
 from stampcache.calibration.curve import Point, curve
-from stampcache.calibration.labels import Labelled, Subject
-from stampcache.calibration.monitor import Monitor, monitor_of
+from stampcache.calibration.labels import REPORT, Labelled, Subject
+from stampcache.calibration.monitor import Monitor, monitor_of, watched
 from stampcache.calibration.promise import Lack, Promise, Promises, Refusal, promises_from
 from stampcache.calibration.proof import prove
 from stampcache.calibration.thresholds import (
@@ -23,6 +23,7 @@ from stampcache.calibration.thresholds import (
 __all__ = [
     "LOWEST",
     "MINILM",
+    "REPORT",
     "Calibration",
     "Interval",
     "Labelled",
@@ -42,4 +43,5 @@ __all__ = [
     "needed",
     "promises_from",
     "prove",
+    "watched",
 ]
