@@ -7,8 +7,8 @@ from importlib import resources
 import msgspec
 
 from stampcache.errors import ConfigError
-from stampcache.verifying.table import unpack
 from stampcache.verifying.pair import NAMES as FEATURES
+from stampcache.verifying.table import unpack
 from stampcache.verifying.trained import TrainedVerifier, Weights
 
 NAMES = ("plain",)
