@@ -96,9 +96,9 @@ def all_pairs(data: Path, embedding: Embedding, related: dict[str, list[str]]) -
     found = [*sources.written(SEED), *sources.kmemo(data), *sources.mtrag(data)]
     found += sources.checklist(data, SEED)
     banking = sources.banking(data)
-    for source, questions in sources.standing(data).items():
-        if len(questions) > MOST:
-            questions = sorted(random.Random(f"{SEED}:{source}").sample(questions, MOST))
+    for source, standing in sources.standing(data).items():
+        drawn = random.Random(f"{SEED}:{source}").sample(standing, min(MOST, len(standing)))
+        questions = sorted(drawn) if len(standing) > MOST else standing
         found += sources.made(questions, source, substituting, SEED)
         if source != "written":
             found += sources.nearest(questions, embedding(questions), source, banking)

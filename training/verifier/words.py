@@ -37,7 +37,7 @@ def weights(words: Sequence[str], kept: Sequence[str]) -> bytes:
     """Return how rare each word is, from 0 to 255, by the logarithm of its rank."""
     ranks = {word: rank for rank, word in enumerate(words, 1)}
     top = np.log(len(words) + 1.0)
-    return bytes(int(round(255 * float(np.log(ranks[word] + 1.0) / top))) for word in kept)
+    return bytes(round(255 * float(np.log(ranks[word] + 1.0) / top)) for word in kept)
 
 
 def projected(vectors: NDArray[np.float32]) -> bytes:
