@@ -80,7 +80,7 @@ class Share(Struct, frozen=True):
         return f"{self.value:.1%} ({max(self.low, 0):.1%} to {min(self.high, 1):.1%})"
 
 
-def _unit(embedder: Embedder, texts: Sequence[str]) -> Vector:
+def unit_rows(embedder: Embedder, texts: Sequence[str]) -> Vector:
     """Return unit vectors, and zeros (never served) for texts that the embedder refuses."""
     rows = np.concatenate(
         [_rows_of(embedder, texts[at : at + BATCH]) for at in range(0, len(texts), BATCH)]
@@ -100,8 +100,8 @@ def _rows_of(embedder: Embedder, texts: Sequence[str]) -> Vector:
 
 
 def _scored(embedder: Embedder, given: Sequence[Pair]) -> Scored:
-    asked = _unit(embedder, [pair.asked for pair in given])
-    stored = _unit(embedder, [pair.stored for pair in given])
+    asked = unit_rows(embedder, [pair.asked for pair in given])
+    stored = unit_rows(embedder, [pair.stored for pair in given])
     return Scored(
         cosines=(asked * stored).sum(axis=1),
         unguarded=np.array([not findings(pair.asked, pair.stored) for pair in given]),
@@ -116,7 +116,7 @@ def _mtrag(embedder: Embedder, data: Path) -> list[Pair]:
     for domain in pairs.MTRAG_DOMAINS:
         given += pairs.mtrag(data, domain)
         questions = pairs.mtrag_questions(data, domain)
-        vectors = _unit(embedder, questions)
+        vectors = unit_rows(embedder, questions)
         cosines = vectors @ vectors.T
         np.fill_diagonal(cosines, -1)
         for at, nearest in enumerate(cosines.argmax(axis=1)):

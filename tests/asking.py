@@ -9,7 +9,7 @@ from stampcache import flows
 from stampcache.calibration import Calibration
 from stampcache.decide import Rules
 from stampcache.effects import Effect, Embed, Fence, Fetch, Nearest
-from stampcache.flows import Ask
+from stampcache.flows import Ask, Comparing
 from stampcache.model import Candidate, Entry, Evidence, Identity, Scope
 from stampcache.outcome import Miss, Outcome
 from stampcache.ports import Embedded
@@ -41,22 +41,30 @@ def ask(
     rules: Rules = RULES,
     can_retrieve: bool = False,
     threshold: float | None = None,
+    reads: bool = False,
     record: bool = True,
     namespace: str = "default",
     history: tuple[str, ...] = (),
     allow_stale: bool = False,
     now: float = NOW,
+    sampled: bool = False,
+    entries: int = 0,
+    embedder: str = "",
+    question: str = "What is a map?",
 ) -> Ask:
     return Ask(
-        request=Request(question="What is a map?", evidence=evidence, history=history),
+        request=Request(question=question, evidence=evidence, history=history),
         identity=ME,
         scope=Scope(namespace=namespace),
         rules=rules,
         now=now,
         allow_stale=allow_stale,
         can_retrieve=can_retrieve,
-        verifier_threshold=threshold,
+        comparing=Comparing(threshold=threshold, reads=reads),
         record=record,
+        sampled=sampled,
+        entries=entries,
+        embedder=embedder,
     )
 
 

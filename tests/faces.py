@@ -10,6 +10,7 @@ from stampcache import (
     AsyncCache,
     Cache,
     Evidence,
+    Forgotten,
     Hit,
     Outcome,
     Reason,
@@ -104,6 +105,9 @@ class Face:
 
     def clear(self) -> int:
         return self._wait(self.cache.clear())  # type: ignore[no-any-return]  # typed loosely there
+
+    def forget(self, tenant: str) -> Forgotten:
+        return self._wait(self.cache.forget(tenant))  # type: ignore[no-any-return]  # typed loosely there
 
     def stats(self, *, everything: bool = False) -> Stats:
         return self._wait(self.cache.stats(everything=everything))  # type: ignore[no-any-return]  # typed loosely there

@@ -205,7 +205,7 @@ def test_a_serving_survives_a_failed_write_and_is_known_when_it_is_reported(tmp_
     store = SqliteStore(tmp_path / "cache.db")
     entry = make_entry("k", entry_id="1")
     store.put(entry, unit(1, 0), 0)
-    store._uses.serve(("1", "p", "k", "asked"))
+    store._uses.serve(("1", "p", "k", "asked", "t"))
     (pages,) = store._file.writer.execute("PRAGMA page_count").fetchone()
     store._file.writer.execute(f"PRAGMA max_page_count = {pages}")
     with pytest.raises(StoreError):

@@ -17,7 +17,7 @@ from stampcache import (
 )
 from stampcache.calibration import StampCacheWarning
 from stampcache.embedding import CANARIES
-from stampcache.testing import AngleEmbedder, FakeClock, ScriptedVerifier
+from stampcache.testing import AngleEmbedder, FakeClock, ScriptedReader, ScriptedVerifier
 from tests.faces import Face, Open
 
 STORED = "How do I reset my password?"
@@ -130,6 +130,32 @@ def test_c4_c5_c11_one_difference_is_enough_not_to_share(
     assert face.why(asked(other)) is Reason.GUARD
     face.fill(asked(other))
     assert face.served(asked(one)) == "answer"
+
+
+def test_what_a_verifier_saw_of_a_question_is_stored_with_it(
+    open_face: Open, embedder: AngleEmbedder
+) -> None:
+    reader = ScriptedReader({(SAME, STORED): 0.9, (ALSO, STORED): 0.2})
+    face = open_face(embedder=embedder, calibration=0.9, verifier=reader)
+    face.fill(asked(STORED), "Click on reset.")
+    assert face.served(asked(SAME)) == "Click on reset."
+    assert reader.compared == [(SAME, STORED, STORED.encode()[::-1])]
+    outcome = face.lookup(asked(ALSO))
+    assert (outcome.reason, outcome.detail) == (
+        Reason.VERIFIER,
+        "score 0.2000 is not in [0.5000, 1]",
+    )
+
+
+def test_a_question_that_a_verifier_cannot_read_is_stored_all_the_same(
+    open_face: Open, embedder: AngleEmbedder
+) -> None:
+    reader = ScriptedReader({(SAME, STORED): 0.9}, unread=[STORED])
+    face = open_face(embedder=embedder, calibration=0.9, verifier=reader)
+    face.fill(asked(STORED), "Click on reset.")
+    assert face.stats(everything=True).counters["error.verifier"] == 1
+    assert face.served(asked(STORED)) == face.served(asked(SAME)) == "Click on reset."
+    assert reader.compared == [(SAME, STORED, b"")]
 
 
 def test_c5_a_verifier_decides_and_its_failure_means_no_hit(

@@ -2,6 +2,7 @@
 
 import tempfile
 from pathlib import Path
+from typing import ClassVar
 
 import numpy as np
 import pytest
@@ -92,14 +93,19 @@ REACHES = st.builds(
 class Histories(RuleBasedStateMachine):
     """Every verb goes to memory and to one of two SQLite stores; every answer must be equal."""
 
+    ENCRYPTION_KEY: ClassVar[bytes | None] = None
+
     def __init__(self) -> None:
         super().__init__()
         self.folder = tempfile.TemporaryDirectory()
         path = Path(self.folder.name) / "cache.db"
         self.memory = MemoryStore(capacity=CAPACITY)
+        key = self.ENCRYPTION_KEY
         self.sides = [
-            SqliteStore(path, capacity=CAPACITY),
-            SqliteStore(path, capacity=CAPACITY, near_capacity=1, vector_capacity=1),
+            SqliteStore(path, capacity=CAPACITY, encryption_key=key),
+            SqliteStore(
+                path, capacity=CAPACITY, near_capacity=1, vector_capacity=1, encryption_key=key
+            ),
         ]
         self.fences = [(0, 0)]  # of memory, of SQLite
         self.number = 0
@@ -139,6 +145,7 @@ class Histories(RuleBasedStateMachine):
             key,
             partition=partition,
             scope=partition,
+            tenant=partition,
             entry_id=str(self.number),
             evidence=evidence,
             stamps=stamps,
@@ -214,6 +221,11 @@ class Histories(RuleBasedStateMachine):
     def clear(self, side: int, partition: str) -> None:
         first, second = (store.clear(partition) for store in self.pair(side))
         assert first == second
+
+    @rule(side=SIDES, partition=PARTITIONS)
+    def forget(self, side: int, partition: str) -> None:
+        first, second = (store.forget(partition) for store in self.pair(side))
+        assert first.entries == second.entries
 
     @rule(side=SIDES, corpus=WATCHED, intent=INTENTS, change=CHANGES, now=TIMES)
     def commit(self, side: int, corpus: str, intent: str, change: Change, now: float) -> None:
@@ -309,3 +321,13 @@ TestHistories.settings = settings(
     deadline=None,
     suppress_health_check=[HealthCheck.too_slow],
 )
+
+
+class EncryptedHistories(Histories):
+    """The same, where the file is encrypted."""
+
+    ENCRYPTION_KEY: ClassVar[bytes | None] = bytes(range(32))
+
+
+TestEncryptedHistories = EncryptedHistories.TestCase
+TestEncryptedHistories.settings = settings(TestHistories.settings, max_examples=15)

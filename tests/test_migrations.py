@@ -18,7 +18,7 @@ from stampcache.stores.sqlite_survey import survey
 from stampcache.testing.contract import NOW, make_entry, unit
 from stampcache.testing.samples_corpora import A, B, C, citing, reach, write
 
-LATEST = "4"
+LATEST = "6"
 
 SCHEMA_1 = """
     CREATE TABLE stampcache_facts (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
@@ -250,6 +250,31 @@ def test_a_survey_reads_both_schemas_without_changing_them(path: Path) -> None:
     store.close()
 
 
+def test_what_an_older_file_kept_of_a_tenant_is_forgotten_too(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    entry = ENTRIES[2]
+    with closing(sqlite3.connect(path, isolation_level=None)) as connection:
+        with monkeypatch.context() as patch:
+            patch.setattr(sqlite_schema, "_STEPS", sqlite_schema._STEPS[:4])
+            sqlite_schema.migrate(connection, path)
+        place = (entry.id, *entry.place, "asked")
+        columns = "(entry_id, partition, key, asked)"
+        connection.execute(f"INSERT INTO stampcache_servings {columns} VALUES (?, ?, ?, ?)", place)
+        connection.execute("INSERT INTO stampcache_bad VALUES (?, ?, 'bad')", entry.place)
+        verdict = "INSERT INTO stampcache_verdicts (entry_id, body) VALUES (?, ?)"
+        connection.executemany(verdict, [(entry.id, b"quoted words"), ("gone", b"nobody's")])
+    with pytest.raises(ConfigError, match="kept in plain"):
+        SqliteStore(path, encryption_key=bytes(32))
+    store = SqliteStore(path)
+    assert store.forget("t").entries == 3
+    for table, left in (("servings", 0), ("bad", 0), ("verdicts", 0)):
+        rows = store._file.reader.execute(f"SELECT count(*) FROM stampcache_{table}")
+        assert rows.fetchone() == (left,)
+    store.close()
+    assert b"quoted words" not in path.read_bytes()
+
+
 # -- schema 2 ----------------------------------------------------------------------------------------
 
 CHANGED = Selector(corpus="c", source="a.md")
@@ -335,7 +360,7 @@ def test_a_newer_file_is_refused_by_whoever_knows_only_schema_2(
 ) -> None:
     SqliteStore(path_2).close()
     monkeypatch.setattr(sqlite_schema, "_STEPS", sqlite_schema._STEPS[:2])
-    with pytest.raises(ConfigError, match=r"newer stampcache \(schema 4"):
+    with pytest.raises(ConfigError, match=rf"newer stampcache \(schema {LATEST}"):
         SqliteStore(path_2)
 
 

@@ -16,6 +16,7 @@ NAMES = [
     "EmbedderError",
     "Entry",
     "Evidence",
+    "Forgotten",
     "Freshness",
     "Hit",
     "JudgeError",

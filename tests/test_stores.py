@@ -58,6 +58,22 @@ class TestSqliteStoreWithoutNearCache(StoreContract):
         store.close()
 
 
+class TestEncryptedSqliteStore(StoreContract):
+    """What is kept is hidden; nothing else is different."""
+
+    @pytest.fixture
+    def store(self, tmp_path: Path) -> Iterator[Store]:
+        store = SqliteStore(tmp_path / "cache.db", near_capacity=1, encryption_key=bytes(32))
+        yield store
+        store.close()
+
+    @pytest.fixture
+    def small_store(self, tmp_path: Path) -> Iterator[Store]:
+        store = SqliteStore(tmp_path / "small.db", capacity=3, encryption_key=bytes(32))
+        yield store
+        store.close()
+
+
 class TestSqliteStoreThroughTwoConnections(StoreContract):
     """Every other verb goes through a second store on the same file, as from another process."""
 

@@ -30,6 +30,7 @@ from stampcache.model import (
 )
 from stampcache.open import open_cache
 from stampcache.outcome import Hit, Miss, Outcome, Refused, Saved, Stale, Stored
+from stampcache.ports import Forgotten
 from stampcache.request import Request, Seam, Settings
 from stampcache.scope import scope
 from stampcache.ttl import Lifetime
@@ -47,6 +48,7 @@ __all__ = [
     "EmbedderError",
     "Entry",
     "Evidence",
+    "Forgotten",
     "Freshness",
     "Hit",
     "JudgeError",

@@ -11,18 +11,22 @@ from msgspec.structs import replace
 from stampcache import ttl
 from stampcache.calibration import Calibration, as_calibration, calibration_for
 from stampcache.core import Core, Parts
-from stampcache.decide import Rules
+from stampcache.decide import Proof, Rules
 from stampcache.embed import as_embedder, dimension_of
 from stampcache.embedding import QuestionEmbedder
 from stampcache.errors import ConfigError, EmbedderError
+from stampcache.flows.comparing import AS_MEASURED, Comparing
 from stampcache.identity import refuse_mixture
 from stampcache.intake import Tenants, Terms
 from stampcache.model import Stamps
-from stampcache.ports import Clock, Embedder, Store, Tokenizer, Verifier
+from stampcache.ports import Clock, Embedder, ReadingVerifier, Store, Tokenizer
 from stampcache.tokens import as_tokenizer
+from stampcache.verify import AnyVerifier, GivenVerifier, as_verifier, floor_of
 
 CAPACITY = 100_000
 LIFETIME_S = 7 * ttl.DAY_S
+SAMPLE = 0.05
+Consult: TypeAlias = Literal["later", "now"]
 Revisions: TypeAlias = Literal["shown", "stale"]
 _TENANTS = ("optional", "required")
 
@@ -32,7 +36,7 @@ class Models(Struct, frozen=True):
 
     embedder: object
     calibration: Calibration | Mapping[str, object] | float | None
-    verifier: Verifier | None
+    verifier: GivenVerifier
     tokenizer: object
     judge: object = None
 
@@ -56,7 +60,10 @@ def assemble(
     """
     embedder = None if models.embedder is None else as_embedder(models.embedder)
     tokenizer = as_tokenizer(models.tokenizer)
-    calibration = _calibration(models, embedder)
+    verifier = as_verifier(models.verifier, embedder)
+    calibration = _calibration(models, embedder, verifier)
+    if rules.proof is not None and rules.proof.max_wrong is not None:
+        _check_proof(models, embedder)
     embedding = None
     if embedder is not None:
         embedding = _embedding(embedder, store, compared=calibration is not None)
@@ -67,7 +74,7 @@ def assemble(
         clock=clock,
         corpus=corpus,
         tokenizer=tokenizer,
-        verifier_threshold=models.verifier.threshold if models.verifier else None,
+        comparing=_comparing(verifier),
         master_secret=_master_secret(store, secret),
     )
     return Core(
@@ -75,11 +82,22 @@ def assemble(
             store=store,
             terms=terms,
             embedding=embedding,
-            verifier=models.verifier,
+            verifier=verifier,
             flight_timeout_s=flight_timeout_s,
             judge=models.judge,
         )
     )
+
+
+def _check_proof(models: Models, embedder: Embedder | None) -> None:
+    if embedder is None:
+        raise ConfigError(
+            "max_wrong= is given without embedder=; without one no hit is by meaning."
+        )
+    if models.calibration is not None:
+        raise ConfigError(
+            "max_wrong= and calibration= are given; a threshold is proved or told, so give one of both."
+        )
 
 
 def _stamps(
@@ -135,12 +153,55 @@ def check(tenants: Tenants, rules: Rules, flight_timeout_s: float) -> None:
         raise ConfigError(f"max_answer_bytes= is {rules.max_answer_bytes}; give 1 or more.")
 
 
-def _calibration(models: Models, embedder: Embedder | None) -> Calibration | None:
+def _calibration(
+    models: Models, embedder: Embedder | None, verifier: AnyVerifier | None
+) -> Calibration | None:
+    """Return from which cosine on candidates are looked at: as told, or as measured."""
     if embedder is None:
         if models.calibration is not None:
             raise ConfigError("calibration= is given without embedder=; give both or neither.")
         return None
-    return as_calibration(models.calibration) or calibration_for(embedder.name)
+    floor = floor_of(verifier, embedder)
+    measured = calibration_for(embedder.name) if floor is None else Calibration(floor)
+    return as_calibration(models.calibration) or measured
+
+
+def _comparing(verifier: AnyVerifier | None) -> Comparing:
+    if verifier is None:
+        return AS_MEASURED
+    reads = isinstance(verifier, ReadingVerifier)
+    return Comparing(threshold=verifier.threshold, reads=reads, verifier=verifier.name)
+
+
+def proof_of(
+    max_wrong: float | None, sample: float | None, consult: Consult, *, has_judge: bool
+) -> Proof | None:
+    """Return what is to be proved and learnt of hits by meaning; ``None``: nothing.
+
+    Raises:
+        ConfigError: one is no share, or they contradict each other.
+    """
+    if consult not in ("later", "now"):
+        raise ConfigError(f'consult= is {consult!r}; give "later" or "now".')
+    if consult == "now" and not has_judge:
+        raise ConfigError('consult="now" asks a judge about doubtful pairs; give judge=, too.')
+    if consult == "now" and max_wrong is not None:
+        raise ConfigError(
+            'max_wrong= promises hits of a threshold, and consult="now" adds others; give one of both.'
+        )
+    for name, share in (("max_wrong", max_wrong), ("sample", sample)):
+        if share is not None and (type(share) not in (int, float) or not 0 <= share <= 1):
+            raise ConfigError(
+                f"{name}= is {share!r}; give a share such as 0.01 for one in a hundred."
+            )
+    if max_wrong is not None and not 0 < max_wrong < 1:
+        raise ConfigError(
+            f"max_wrong= is {max_wrong!r}; give a share above 0 and below 1, as 0.01."
+        )
+    if max_wrong is None and sample is None and not has_judge:
+        return None
+    drawn = SAMPLE if sample is None else sample
+    return Proof(max_wrong=max_wrong, sample=drawn, consult=consult == "now")
 
 
 def _master_secret(store: Store, given: bytes | str | None) -> bytes:

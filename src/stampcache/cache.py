@@ -11,6 +11,7 @@ from typing import Self, TypeVar
 from msgspec.structs import replace
 
 from stampcache import flows
+from stampcache.calibration import Promise, Refusal
 from stampcache.core import Work
 from stampcache.corpora import Reading, Standing
 from stampcache.drivers import AsyncPorts, Ports, arun, run
@@ -20,6 +21,7 @@ from stampcache.explain import Explanation
 from stampcache.face import Face
 from stampcache.model import Answer, Evidence, Scope, Stamps
 from stampcache.outcome import Miss, Outcome, Update
+from stampcache.ports import Forgotten
 from stampcache.request import Request
 from stampcache.sharing import Driven
 from stampcache.telemetry import Stats
@@ -148,9 +150,24 @@ class Cache(Face):
     def report_bad(self, entry_id: str) -> bool:
         """Delete a wrongly served entry, and never serve that pair of questions again.
 
-        Returns whether the entry was still there.
+        Returns whether the entry was still there. What this process served it to is kept as labels of
+        pairs that are not the same (ADR 0024).
         """
-        return self._drive(flows.report_bad(entry_id))
+        return self._drive(self.core.learning.report(entry_id, same=False))
+
+    def report_good(self, entry_id: str) -> bool:
+        """Note that an entry served by meaning answered the question: a label of that pair (ADR 0024).
+
+        Returns whether this process remembers to which question it was served.
+        """
+        return self._drive(self.core.learning.report(entry_id, same=True))
+
+    def promise(self) -> Promise | Refusal | None:
+        """Return what is promised of hits by meaning in the scope in force, or why nothing is.
+
+        ``None``: the cache was opened without ``max_wrong``.
+        """
+        return self._drive(self.core.learning.promise())
 
     def explain(self, request: Request, *, retrieve: Retrieve | None = None) -> Explanation:
         """Look up without serving, counting or touching anything, and tell which check decided.
@@ -184,6 +201,18 @@ class Cache(Face):
     def clear(self) -> int:
         """Delete the entries of the scope in force, and nothing else; return how many went."""
         return self._drive(self.core.clear())
+
+    def forget(self, tenant: str) -> Forgotten:
+        """Remove every byte of a tenant, in all its scopes; return how much that was.
+
+        What is being made for it meanwhile is not stored. It takes as long as writing the whole store
+        anew, and every process then reads it anew. A tenant of another ``secret=`` is not found.
+
+        Raises:
+            StoreError: it is not done; what was removed is not served any more, but may still be
+                there. Do it again.
+        """
+        return self._drive(self.core.forget(tenant))
 
     def stats(self, *, everything: bool = False) -> Stats:
         """Return the figures of this process for the scope in force, or for all scopes together."""
@@ -287,7 +316,15 @@ class AsyncCache(Face):
 
     async def report_bad(self, entry_id: str) -> bool:
         """See `Cache.report_bad`."""
-        return await self._drive(flows.report_bad(entry_id))
+        return await self._drive(self.core.learning.report(entry_id, same=False))
+
+    async def report_good(self, entry_id: str) -> bool:
+        """See `Cache.report_good`."""
+        return await self._drive(self.core.learning.report(entry_id, same=True))
+
+    async def promise(self) -> Promise | Refusal | None:
+        """See `Cache.promise`."""
+        return await self._drive(self.core.learning.promise())
 
     async def explain(
         self, request: Request, *, retrieve: AsyncRetrieve | None = None
@@ -314,6 +351,10 @@ class AsyncCache(Face):
     async def clear(self) -> int:
         """See `Cache.clear`."""
         return await self._drive(self.core.clear())
+
+    async def forget(self, tenant: str) -> Forgotten:
+        """See `Cache.forget`."""
+        return await self._drive(self.core.forget(tenant))
 
     async def stats(self, *, everything: bool = False) -> Stats:
         """See `Cache.stats`."""

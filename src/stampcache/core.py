@@ -26,14 +26,16 @@ from stampcache.flows import Ask
 from stampcache.intake import Intake, Terms, as_answer, flight_key, refused, scope_part
 from stampcache.journal import Observation
 from stampcache.judging import as_judge
+from stampcache.learning import Learning
 from stampcache.model import Answer, Evidence, Selector
 from stampcache.outcome import Hit, Miss, Outcome, Stale, Stored, Update, is_late, own
-from stampcache.ports import Judge, Store, Verifier
+from stampcache.ports import Forgotten, Judge, Store
 from stampcache.request import Request
 from stampcache.sharing import Driven, Landed, Shared, together
 from stampcache.singleflight import Flights
 from stampcache.streams import Streams
 from stampcache.telemetry import Counters, Stats, summarize
+from stampcache.verify import AnyVerifier
 
 _SAVE_COUNTERS_EVERY_S = 30.0
 Value = TypeVar("Value")
@@ -54,7 +56,7 @@ class Parts(Struct, frozen=True, kw_only=True):
     store: Store
     terms: Terms
     embedding: QuestionEmbedder | None
-    verifier: Verifier | None
+    verifier: AnyVerifier | None
     flight_timeout_s: float
     judge: object = None
 
@@ -63,6 +65,8 @@ class Work(Struct, frozen=True, kw_only=True):
     """What was done for entries that may have changed: how many were judged, and made anew.
 
     ``failed`` counts verdicts that said nothing and refreshes that raised; ``left`` entries wait.
+    ``same`` and ``not_same`` are pairs of questions that were labelled (ADR 0024), ``unlabelled`` those
+    of which the judge said nothing, and ``withdrawn`` the promises that no longer count by the labels.
     """
 
     fresh: int = 0
@@ -70,6 +74,10 @@ class Work(Struct, frozen=True, kw_only=True):
     failed: int = 0
     refreshed: int = 0
     left: int = 0
+    same: int = 0
+    not_same: int = 0
+    unlabelled: int = 0
+    withdrawn: int = 0
 
 
 class Core:
@@ -97,6 +105,7 @@ class Core:
         self.due = Due()
         self.judge = self._judge(parts)
         self.intake.has_judge = self.judge is not None
+        self.learning = Learning(self.intake, self.counters, parts.judge)
         embedding = parts.embedding
         if embedding is not None:
             counters = self.counters
@@ -109,6 +118,8 @@ class Core:
             verifier=parts.verifier,
             judge=self.judge,
             due=self.due,
+            noticed=self.learning.noticed,
+            equivalence=self.learning.judge,
         )
         self.async_ports = AsyncPorts(
             store=parts.store.aio(),
@@ -118,7 +129,11 @@ class Core:
             verifier=parts.verifier,
             judge=self.judge,
             due=self.due,
+            noticed=self.learning.noticed,
+            equivalence=self.learning.judge,
         )
+
+        self.learning.look_at(self.ports)
 
     def _judge(self, parts: Parts) -> Judge | None:
         fresh = parts.terms.rules.freshness
@@ -266,6 +281,7 @@ class Core:
                 done = yield from self._worked(due, refresh, counts)
             finally:
                 self.due.end(due, done=done)
+        yield from self.learning.labelled(limit, counts)
         return Work(**counts, left=len(self.due))
 
     def _worked(self, due: DueEntry, refresh: Refresh | None, counts: "Counter[str]") -> Flow[bool]:
@@ -309,6 +325,19 @@ class Core:
             return 0
         return (yield from flows.clear(self.intake.scope_digest(scope)))
 
+    def forget(self, tenant: str) -> Flow[Forgotten]:
+        """Remove everything of a tenant: in the store, then in this process; say how much it was."""
+        digest = self.intake.tenant_digest(tenant)
+        try:
+            forgotten = yield from flows.forget(digest)
+        finally:
+            self.due.forget(digest)
+            self.learning.noticed.forget(digest)
+            self.counters.forget(self.intake.forget(digest))
+        self.counters.event("forgotten.tenants")
+        self.counters.event("forgotten.entries", forgotten.entries)
+        return forgotten
+
     # -- counters and the end -----------------------------------------------------------------------
 
     def stats(self, *, everything: bool) -> Stats:
@@ -330,6 +359,7 @@ class Core:
         except StoreError as error:
             self.counters.give_back(unsaved)
             self.counters.note("save_counters", error)
+        self.learning.look_at(self.ports)
 
     def close(self) -> None:
         """Write what is pending and let go of the store."""

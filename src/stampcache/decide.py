@@ -31,6 +31,19 @@ _ABORTS = frozenset({"abort", "aborted", "cancelled", "canceled", "interrupted"}
 _WAITING = frozenset({"tool_calls", "function_call", "tool_use"})
 
 
+class Proof(Struct, frozen=True, kw_only=True):
+    """What is proved of hits by meaning, and how it is learnt (ADR 0024).
+
+    With ``max_wrong`` there are such hits only where a promise covers them. Of the lookups by meaning the
+    share ``sample`` is kept for a judge or a person. ``consult``: a pair that the decider is in doubt of
+    is put to the judge at once; else it is kept, too.
+    """
+
+    max_wrong: float | None = None
+    sample: float = 0.0
+    consult: bool = False
+
+
 class Rules(Struct, frozen=True, kw_only=True):
     """How one cache decides; made once when it is opened. ``sliding``: some lifetime of it slides."""
 
@@ -45,6 +58,7 @@ class Rules(Struct, frozen=True, kw_only=True):
     deterministic_only: bool = False
     sliding: bool = False
     freshness: Freshness | None = None
+    proof: Proof | None = None
 
     def __post_init__(self) -> None:
         slides = any(known.cap_s is not None for known in self.lifetimes.values())
@@ -142,7 +156,7 @@ def semantic_gate(request: Request, rules: Rules) -> Objection | None:
         return Objection(Reason.NOT_FOUND, f"{request.runs.seam.value} are matched exactly only")
     if not rules.semantic:
         return Objection(Reason.NOT_FOUND, "no embedder is configured: exact hits only")
-    if rules.calibration is None:
+    if rules.calibration is None and (rules.proof is None or rules.proof.max_wrong is None):
         return Objection(
             Reason.UNCALIBRATED,
             "no threshold was measured for this embedder; pass calibration= to give one",
@@ -184,18 +198,42 @@ def _temperatures(params: object) -> Iterator[object]:
             yield from _temperatures(value)
 
 
-def triage(candidate: Candidate, asked: guards.Asked, threshold: float) -> Objection | None:
-    """Say why the candidate's question is not the asked one, or ``None`` if it may be (ADR 0006)."""
-    if candidate.similarity < threshold:
-        return Objection(
-            Reason.BELOW_THRESHOLD, f"similarity {candidate.similarity:.4f} < {threshold:.4f}"
-        )
+def triage(
+    candidate: Candidate, asked: guards.Asked, threshold: float, *, verified: bool = False
+) -> Objection | None:
+    """Say why the candidate's question is not the asked one, or ``None`` if it may be (ADR 0006).
+
+    ``verified``: a verifier has the last word, and only what may veto it is looked at.
+    """
+    far = near(candidate.similarity, threshold)
+    if far is not None:
+        return far
     if candidate.reported_bad:
         return Objection(Reason.REPORTED_BAD, "this pair was reported as a wrong hit")
-    seen = asked.findings(candidate.entry.question, candidate.entry.id)
+    look = asked.vetoes if verified else asked.findings
+    seen = look(candidate.entry.question, candidate.entry.id)
     if seen:
         return Objection(Reason.GUARD, "; ".join(str(finding) for finding in seen))
     return None
+
+
+def near(similarity: float, threshold: float) -> Objection | None:
+    """Say that two questions are too far apart to be compared, or ``None`` (ADR 0006)."""
+    if similarity >= threshold:
+        return None
+    return Objection(Reason.BELOW_THRESHOLD, f"similarity {similarity:.4f} < {threshold:.4f}")
+
+
+def in_doubt(score: float, threshold: float) -> bool:
+    """Tell whether a verifier's score is too low for a hit and too high to be sure (ADR 0024)."""
+    return threshold / 2 <= score < threshold
+
+
+def agreed(score: float, threshold: float) -> Objection | None:
+    """Say that a verifier does not take two questions for the same one, or ``None`` (ADR 0006)."""
+    if threshold <= score <= 1.0:  # a percentage, or not a number, is no probability
+        return None
+    return Objection(Reason.VERIFIER, f"score {score:.4f} is not in [{threshold:.4f}, 1]")
 
 
 def witness(entry: Entry, asked: Sequence[Evidence]) -> Objection | None:

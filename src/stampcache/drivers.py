@@ -6,7 +6,7 @@ application's own and keeps its name.
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
-from typing import Any, TypeAlias, TypeVar
+from typing import Any, TypeAlias, TypeVar, cast
 
 from msgspec import Struct
 
@@ -14,24 +14,30 @@ from stampcache.due import Due
 from stampcache.effects import (
     AskJudge,
     Clear,
+    Compare,
     Effect,
     Embed,
     Fence,
     Fenced,
     Fetch,
     Flow,
+    Forget,
     Invalidate,
     MarkDue,
     Nearest,
     Note,
+    Notice,
     OnCorpora,
     OnJournal,
+    OnShelf,
     Purge,
     Put,
+    Read,
     Remove,
     Renew,
     ReportBad,
     Retrieve,
+    SamePairs,
     StandingOf,
     Step,
     Suspect,
@@ -46,7 +52,17 @@ from stampcache.errors import (
     VerifierError,
 )
 from stampcache.model import Evidence
-from stampcache.ports import AsyncStore, Embedded, Judge, Store, Verifier
+from stampcache.noticed import Noticed
+from stampcache.ports import (
+    AsyncStore,
+    Embedded,
+    EquivalenceJudge,
+    Judge,
+    ReadingVerifier,
+    Store,
+    Verifier,
+)
+from stampcache.verify import AnyVerifier
 
 Done = TypeVar("Done")
 NoteError: TypeAlias = Callable[[str, Exception], None]
@@ -59,10 +75,12 @@ class Ports(Struct, frozen=True, kw_only=True):
     note: NoteError
     embed: Callable[[str], Embedded] | None = None
     suspect: Callable[[], bool] | None = None
-    verifier: Verifier | None = None
+    verifier: AnyVerifier | None = None
     retrieve: Callable[[str], Sequence[Evidence]] | None = None
     judge: Judge | None = None
     due: Due | None = None
+    noticed: Noticed | None = None
+    equivalence: EquivalenceJudge | None = None
 
 
 class AsyncPorts(Struct, frozen=True, kw_only=True):
@@ -72,10 +90,12 @@ class AsyncPorts(Struct, frozen=True, kw_only=True):
     note: NoteError
     embed: Callable[[str], Awaitable[Embedded]] | None = None
     suspect: Callable[[], bool] | None = None
-    verifier: Verifier | None = None
+    verifier: AnyVerifier | None = None
     retrieve: Callable[[str], Awaitable[Sequence[Evidence]]] | None = None
     judge: Judge | None = None
     due: Due | None = None
+    noticed: Noticed | None = None
+    equivalence: EquivalenceJudge | None = None
 
 
 def run(flow: Flow[Done], ports: Ports) -> Done:
@@ -145,12 +165,16 @@ def _perform(effect: Effect[Any], ports: Ports) -> object:
             return effect.on(store.corpora)
         case OnJournal():
             return effect.on(store.journal)
+        case OnShelf():
+            return effect.on(store.shelf)
         case Fenced():
             return store.fenced(effect.entry, effect.fence)
         case Invalidate():
             return store.invalidate(effect.selector)
         case Clear():
             return store.clear(effect.scope)
+        case Forget():
+            return store.forget(effect.tenant)
         case ReportBad():
             return store.report_bad(effect.entry_id)
         case _:
@@ -165,13 +189,20 @@ def _perform_beside(effect: Effect[Any], ports: Ports) -> object:
         case Embed():
             return _given(ports.embed, "embedder")(effect.question)
         case Verify():
-            return float(_given(ports.verifier, "verifier").score(effect.asked, effect.stored))
+            return float(_own(ports.verifier).score(effect.asked, effect.stored))
+        case Read() | Compare():
+            return _perform_reading(effect, ports.verifier)
         case Retrieve():
             return tuple(_given(ports.retrieve, "retriever")(effect.question))
         case MarkDue():
             return _given(ports.due, "list").mark(effect.entry, effect.scope, early=effect.early)
         case AskJudge():
             return _given(ports.judge, "judge").judge(effect.facts)
+        case Notice():
+            _given(ports.noticed, "list").add(effect.pair, doubtful=effect.doubtful)
+            return None
+        case SamePairs():
+            return _given(ports.equivalence, "judge").compare(effect.pairs)
         case Note():
             ports.note(effect.what, effect.error)
             return None
@@ -210,12 +241,16 @@ async def _aperform(effect: Effect[Any], ports: AsyncPorts) -> object:
             return await store.on_corpora(effect.on)
         case OnJournal():
             return await store.on_journal(effect.on)
+        case OnShelf():
+            return await store.on_shelf(effect.on)
         case Fenced():
             return await store.fenced(effect.entry, effect.fence)
         case Invalidate():
             return await store.invalidate(effect.selector)
         case Clear():
             return await store.clear(effect.scope)
+        case Forget():
+            return await store.forget(effect.tenant)
         case ReportBad():
             return await store.report_bad(effect.entry_id)
         case _:
@@ -230,19 +265,39 @@ async def _aperform_beside(effect: Effect[Any], ports: AsyncPorts) -> object:
         case Embed():
             return await _given(ports.embed, "embedder")(effect.question)
         case Verify():
-            score = _given(ports.verifier, "verifier").score
+            score = _own(ports.verifier).score
             return float(await asyncio.to_thread(score, effect.asked, effect.stored))
+        case Read() | Compare():  # microseconds, and no IO
+            return _perform_reading(effect, ports.verifier)
         case Retrieve():
             return tuple(await _given(ports.retrieve, "retriever")(effect.question))
         case MarkDue():
             return _given(ports.due, "list").mark(effect.entry, effect.scope, early=effect.early)
         case AskJudge():
             return await _given(ports.judge, "judge").ajudge(effect.facts)
+        case Notice():
+            _given(ports.noticed, "list").add(effect.pair, doubtful=effect.doubtful)
+            return None
+        case SamePairs():
+            return await _given(ports.equivalence, "judge").acompare(effect.pairs)
         case Note():
             ports.note(effect.what, effect.error)
             return None
         case _:
             raise _NoDriver(f"no driver for {type(effect).__name__}")
+
+
+def _own(verifier: AnyVerifier | None) -> Verifier:
+    """Return a verifier of the user's own, of which it is known that it scores pairs of texts."""
+    return cast(Verifier, _given(verifier, "verifier"))
+
+
+def _perform_reading(effect: Read | Compare, verifier: AnyVerifier | None) -> object:
+    if isinstance(effect, Compare):
+        return float(effect.asking.score(effect.stored, effect.seen, effect.similarity))
+    reading = _given(verifier, "verifier")
+    assert isinstance(reading, ReadingVerifier)
+    return reading.asking(effect.question)
 
 
 Port = TypeVar("Port")
@@ -265,7 +320,7 @@ def _translated(effect: Effect[Any], error: Exception) -> Exception:
             return error
         case Embed() | Suspect():
             known: tuple[type[Exception], ...] = (EmbedderError, StoreError, ConfigError)
-        case Verify():
+        case Verify() | Read() | Compare():
             known = (VerifierError,)
         case Retrieve():
             known = (RetrieverError,)

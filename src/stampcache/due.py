@@ -51,6 +51,14 @@ class Due:
             _bound(self._served)
             return since != entry.doubtful_at
 
+    def forget(self, tenant: str) -> None:
+        """Take all entries of a tenant, by its digest, from the list."""
+        with self._lock:
+            for due in list(self._waiting.values()):
+                if due.entry.identity.tenant == tenant:
+                    del self._waiting[due.entry.id]
+                    self._served.pop(due.entry.id, None)
+
     def peek(self, count: int) -> list[DueEntry]:
         """Return the entries that wait for longest."""
         with self._lock:

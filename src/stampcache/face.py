@@ -4,7 +4,17 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Self
 
-from stampcache.assembly import CAPACITY, LIFETIME_S, Models, Revisions, assemble, check, is_stale
+from stampcache.assembly import (
+    CAPACITY,
+    LIFETIME_S,
+    Consult,
+    Models,
+    Revisions,
+    assemble,
+    check,
+    is_stale,
+    proof_of,
+)
 from stampcache.calibration import Calibration
 from stampcache.core import Core, SystemClock
 from stampcache.decide import MAX_ANSWER_BYTES, Rules
@@ -13,9 +23,11 @@ from stampcache.freshness import Freshness
 from stampcache.intake import Tenants
 from stampcache.manifest import Manifest, as_manifest
 from stampcache.model import Scope, Selector, Stamps
-from stampcache.ports import Clock, Store, Verifier
+from stampcache.ports import Clock, Store
+from stampcache.stores.keys import EncryptionKey
 from stampcache.stores.urls import open_store
 from stampcache.ttl import KINDS, Lifetime
+from stampcache.verify import GivenVerifier
 
 
 class Face:
@@ -27,14 +39,18 @@ class Face:
         *,
         embedder: object = None,
         calibration: Calibration | Mapping[str, object] | float | None = None,
-        verifier: Verifier | None = None,
+        verifier: GivenVerifier = "trained",
         judge: object = None,
+        max_wrong: float | None = None,
+        sample: float | None = None,
+        consult: Consult = "later",
         freshness: Freshness | None = None,
         tokenizer: object = None,
         tenants: Tenants = "optional",
         stamps: Stamps | None = None,
         manifest: Manifest | str | Path | None = None,
         secret: bytes | str | None = None,
+        encryption_key: EncryptionKey | None = None,
         capacity: int = CAPACITY,
         ttl_s: float | None = LIFETIME_S,
         lifetimes: Mapping[str, Lifetime] | None = None,
@@ -53,10 +69,18 @@ class Face:
             max_answer_bytes=max_answer_bytes,
             strict=strict,
             freshness=Freshness() if freshness is None and judge is not None else freshness,
+            proof=proof_of(max_wrong, sample, consult, has_judge=judge is not None),
         )
         known, made = stamps or Stamps(), as_manifest(manifest)
         check(tenants, rules, flight_timeout_s)
-        opened = open_store(store, capacity=capacity) if isinstance(store, str) else None
+        if encryption_key is not None and not isinstance(store, str):
+            raise ConfigError(
+                "encryption_key= is given beside a store object: give it to the store itself,"
+                " as SqliteStore(path, encryption_key=...)."
+            )
+        opened = None
+        if isinstance(store, str):
+            opened = open_store(store, capacity=capacity, encryption_key=encryption_key)
         try:
             self.core: Core = assemble(
                 opened or store,  # type: ignore[arg-type]  # an object where it is no URL

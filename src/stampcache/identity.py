@@ -61,6 +61,12 @@ def realm(master: bytes, scope: Scope, settings: Settings, stamps: Stamps) -> Re
     )
 
 
+def tenant_digest(master: bytes, tenant: str) -> str:
+    """Return the digest under which a store knows a tenant (`Identity.tenant`)."""
+    key = tenant_secret(master, tenant)
+    return canonical.digest([canonical.encode(tenant)], key=key, person=b"tenant")
+
+
 def identify(request: Request, where: Realm, tokenizer: Tokenizer | None) -> Identity:
     """Return the address of a request inside its realm.
 

@@ -6,6 +6,7 @@ taken from the context, the identity is digested, an entry id is drawn.
 
 import random
 import secrets
+from collections.abc import Set
 from functools import lru_cache
 from typing import Literal, TypeAlias
 
@@ -16,8 +17,7 @@ from stampcache import canonical, decide, identity, signature
 from stampcache.corpora import Reading
 from stampcache.decide import Rules
 from stampcache.errors import CanonicalError, ConfigError, ScopeError
-from stampcache.flows import Ask, Fill
-from stampcache.guards import profile_entry
+from stampcache.flows import Ask, Comparing, Fill
 from stampcache.model import (
     AS_SET,
     Answer,
@@ -49,7 +49,7 @@ class Terms(Struct, frozen=True, kw_only=True):
     clock: Clock
     tokenizer: Tokenizer | None
     corpus: str
-    verifier_threshold: float | None
+    comparing: Comparing
     master_secret: bytes
 
 
@@ -67,8 +67,11 @@ class Intake:
         self._realms = Realms(terms.master_secret)
         self._varieties = Varieties()
         self.has_judge = False
+        self.entries = 0
+        """About how many entries the store has."""
         self._seen_tenant = False
-        self._profile_stored = lru_cache(maxsize=_PROFILES_KEPT)(profile_entry)
+        self._profile_stored = lru_cache(maxsize=_PROFILES_KEPT)(terms.comparing.profile_stored)
+        self._comparing = replace(terms.comparing, profile_stored=self._profile_stored)
 
     def scope_of(self, given: Scope | None) -> Scope | None:
         """Return who asks; ``None`` where the call must bypass the cache.
@@ -100,6 +103,28 @@ class Intake:
     def scope_digest(self, scope: Scope) -> str:
         """Return the digest under which a store knows a scope."""
         return self._realms.of(scope, Settings(), self.stamps).scope
+
+    def tenant_digest(self, tenant: str) -> str:
+        """Return the digest under which a store knows a tenant.
+
+        Raises:
+            ConfigError: it is no name of a tenant.
+        """
+        if not isinstance(tenant, str) or not tenant:
+            raise ConfigError(f"The tenant to forget is {tenant!r}; give its name.")
+        return identity.tenant_digest(self.terms.master_secret, tenant)
+
+    def forget(self, tenant: str) -> Set[str]:
+        """Let go of what this process keeps of a tenant, by its digest.
+
+        Returns the digests of scopes that are known to be others'. Of what cannot be told apart,
+        nothing is kept of anybody: it is only there to save time.
+        """
+        others = self._realms.others(tenant)
+        self._realms.forget(tenant)
+        self._varieties.forget()
+        self._profile_stored.cache_clear()
+        return others
 
     def ask(
         self,
@@ -144,12 +169,13 @@ class Intake:
             rules=self.terms.rules,
             now=self.now(),
             can_retrieve=can_retrieve,
-            verifier_threshold=self.terms.verifier_threshold,
-            profile_stored=self._profile_stored,
+            comparing=self._comparing,
             embedder=stamps.embedder,
             revision=self.revisions.latest(request.runs),
             record=record,
             allow_stale=allow_stale,
+            sampled=self._sampled(),
+            entries=self.entries,
             has_judge=self.has_judge,
             drawn=1.0 if self.terms.rules.freshness is None else 1.0 - random.random(),  # noqa: S311 - no secret
         )
@@ -171,6 +197,11 @@ class Intake:
             slot=slot,
             record=record and not controls.no_store,  # not even which question was asked
         )
+
+    def _sampled(self) -> bool:
+        """Draw whether the pair of this lookup is kept for a label."""
+        proof = self.terms.rules.proof
+        return proof is not None and random.random() < proof.sample  # noqa: S311 - no secret
 
     def fill(
         self,
@@ -206,6 +237,7 @@ class Intake:
             embedder=asked.embedder,
             corpus=self._corpus_of(request.runs),
             readings=readings,
+            comparing=self._comparing,
         )
 
     def anything(self, ask: Ask) -> Entry:

@@ -27,6 +27,7 @@ class Verdict(Struct, frozen=True, kw_only=True):
 
     ``kind`` is the kind of data that it found it to be, where nobody had said one. ``at`` is in epoch
     seconds, ``seconds`` what asking took.
+    ``tenant`` is the digest of whose entry it is, with whom it is forgotten; empty: nobody's.
     """
 
     entry_id: str
@@ -39,6 +40,7 @@ class Verdict(Struct, frozen=True, kw_only=True):
     usage: Usage = Usage()
     failure: str = ""
     kind: str = ""
+    tenant: str = ""
 
     def __str__(self) -> str:
         if self.failure:
@@ -66,7 +68,11 @@ class Journal(Protocol):
         ...
 
     def judged(self, verdict: Verdict) -> None:
-        """Keep a verdict; the latest 10,000 stay."""
+        """Keep a verdict; the latest 10,000 stay.
+
+        One that says whose entry it is on is kept only while that entry is there: it may have been
+        forgotten while the judge was asked.
+        """
         ...
 
     def verdict(self, entry_id: str) -> Verdict | None:

@@ -41,6 +41,7 @@ class Reason(enum.Enum):
     # misses: the cache does not take part
     UNCACHEABLE = "uncacheable"
     UNCALIBRATED = "embedder not calibrated"
+    UNPROVED = "not proved to be right often enough"
     UNSCOPED = "no tenant in scope"
     NOT_DETERMINISTIC = "settings are not deterministic"
     BEYOND_WINDOW = "beyond the embedder's window"
@@ -281,7 +282,8 @@ class Entry(Struct, frozen=True, kw_only=True):
     whose lifetime it has. ``invalidated`` says which change made it stale; empty while none did.
     ``lifetime_s`` is what it was given to live, where that adapts; ``None`` where its request said so, or
     nothing was found to make it from. From ``doubtful_at`` on it may have become untrue by
-    itself; ``confirmed_at`` says when a judge last found that it has not (ADR 0022).
+    itself; ``confirmed_at`` says when a judge last found that it has not (ADR 0022). ``seen`` is what
+    the verifier of this cache saw of the question, in a form of its own; empty where there is none.
     """
 
     id: str
@@ -300,6 +302,7 @@ class Entry(Struct, frozen=True, kw_only=True):
     lifetime_s: float | None = None
     doubtful_at: float | None = None
     confirmed_at: float | None = None
+    seen: bytes = b""
 
     @property
     def dependencies(self) -> frozenset[Dependency]:

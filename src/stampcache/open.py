@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from pathlib import Path
 
-from stampcache.assembly import CAPACITY, LIFETIME_S, Revisions
+from stampcache.assembly import CAPACITY, LIFETIME_S, Consult, Revisions
 from stampcache.cache import Cache
 from stampcache.calibration import Calibration
 from stampcache.decide import MAX_ANSWER_BYTES
@@ -11,8 +11,10 @@ from stampcache.freshness import Freshness
 from stampcache.intake import Tenants
 from stampcache.manifest import Manifest
 from stampcache.model import Stamps
-from stampcache.ports import Clock, Store, Verifier
+from stampcache.ports import Clock, Store
+from stampcache.stores.keys import EncryptionKey
 from stampcache.ttl import Lifetime
+from stampcache.verify import GivenVerifier
 
 
 def open_cache(
@@ -20,14 +22,18 @@ def open_cache(
     *,
     embedder: object = None,
     calibration: Calibration | Mapping[str, object] | float | None = None,
-    verifier: Verifier | None = None,
+    verifier: GivenVerifier = "trained",
     judge: object = None,
+    max_wrong: float | None = None,
+    sample: float | None = None,
+    consult: Consult = "later",
     freshness: Freshness | None = None,
     tokenizer: object = None,
     tenants: Tenants = "optional",
     stamps: Stamps | None = None,
     manifest: Manifest | str | Path | None = None,
     secret: bytes | str | None = None,
+    encryption_key: EncryptionKey | None = None,
     capacity: int = CAPACITY,
     ttl_s: float | None = LIFETIME_S,
     lifetimes: Mapping[str, Lifetime] | None = None,
@@ -47,10 +53,18 @@ def open_cache(
             ``name``. Without one there are exact hits only.
         calibration: the cosine at or above which two questions may be the same, for an embedder that
             stampcache has not measured; a number, or thresholds by namespace.
-        verifier: a second opinion on each pair (see `stampcache.ports.Verifier`).
+        verifier: says how probably two questions are the same. ``"trained"`` is the one that stampcache
+            ships, where it was trained beside the embedder (MiniLM); ``None``: cosine and guards alone;
+            or one of your own (see `stampcache.ports.Verifier`), as a cross-encoder.
         judge: a LangChain chat model, a LlamaIndex LLM, or a function of a prompt, that is asked whether
             an old answer is still fresh, off the path of requests (`Cache.work`). It is never asked
             about what `recheck` or a watch has proved.
+        max_wrong: the share of hits by meaning that may be wrong, as 0.01 for one in a hundred: there are
+            such hits only where a promise was proved that covers it (`stampcache tune`, ADR 0024).
+        sample: the share of lookups by meaning whose pair of questions is kept for a judge or a person to
+            label; default: 0.05 with ``judge`` or ``max_wrong``, else nothing is kept.
+        consult: ``"now"`` asks the judge at once whether two questions are the same where the verifier is
+            in doubt, which takes the judge's time; ``"later"`` keeps the pair for `Cache.work`.
         freshness: when answers are doubted, and what happens then (`stampcache.Freshness`); without a
             judge, a doubted answer is stale after its grace. Default: off, or with a judge its defaults.
         tokenizer: a Hugging Face tokenizer by whose token ids questions are keyed; default: their
@@ -61,6 +75,9 @@ def open_cache(
         manifest: what the index was made with: a `Manifest`, or the path of the file that ingestion
             wrote; its tokenizer must be the one in use.
         secret: from which each tenant's key is derived; default: drawn once and kept in the store.
+        encryption_key: 32 bytes, or these as URL-safe base64 text: questions and answers are unreadable
+            in what the store named by a URL keeps, which must be a new one. Of a list of keys the first
+            one encrypts, and all of them decrypt. Needs ``stampcache[encryption]``.
         capacity: a hard bound on the number of entries, for a store given by URL.
         revisions: ``"stale"``: an answer goes stale when this process has seen its model served by
             another revision (``system_fingerprint``) since; ``"shown"``: `explain` shows it.
@@ -83,12 +100,16 @@ def open_cache(
         calibration=calibration,
         verifier=verifier,
         judge=judge,
+        max_wrong=max_wrong,
+        sample=sample,
+        consult=consult,
         freshness=freshness,
         tokenizer=tokenizer,
         tenants=tenants,
         stamps=stamps,
         manifest=manifest,
         secret=secret,
+        encryption_key=encryption_key,
         capacity=capacity,
         ttl_s=ttl_s,
         lifetimes=lifetimes,

@@ -13,6 +13,7 @@ from stampcache.corpora import Corpora, Reach, Standing
 from stampcache.freshness import Observed
 from stampcache.journal import Journal, Verdict
 from stampcache.model import Candidate, Entry, Selector, Vector
+from stampcache.shelf import Shelf
 
 Result = TypeVar("Result")
 
@@ -51,6 +52,16 @@ class StoreStats(Struct, frozen=True, kw_only=True):
     answer_bytes: int
     hits: int
     invalidated: int = 0
+
+
+class Forgotten(Struct, frozen=True):
+    """How much a ``forget`` removed: entries, and bytes as the store kept them.
+
+    ``bytes`` are those of entries, vectors, reaches and verdicts, without the digests beside them.
+    """
+
+    entries: int = 0
+    bytes: int = 0
 
 
 class Store(Protocol):
@@ -106,6 +117,11 @@ class Store(Protocol):
         """What this store remembers of changes and verdicts."""
         ...
 
+    @property
+    def shelf(self) -> Shelf:
+        """Small records of others that this store keeps."""
+        ...
+
     def fenced(self, entry: Entry, fence: int) -> str:
         """Say which change after the fence would refuse a `put` of this entry; empty: none."""
         ...
@@ -135,6 +151,18 @@ class Store(Protocol):
 
     def clear(self, scope: str) -> int:
         """Purge all entries of this scope digest, log it for fences, and return how many went."""
+        ...
+
+    def forget(self, tenant: str) -> Forgotten:
+        """Remove everything that is kept of a tenant, by its digest (`Identity.tenant`); say how much.
+
+        Entries of all its partitions with all that stands beside them: vectors, dependencies, reaches,
+        verdicts, servings, uses, pairs that were reported bad, and what the change log says of them.
+        When it returns, none of its bytes is left in what the store persists; replicas let go of them
+        before they next serve. A `put` whose fence is older than this is refused, the tenant's always
+        and others' where the store cannot tell them apart. Documents and their chunks are nobody's,
+        and stay (ADR 0027).
+        """
         ...
 
     def purge(self, now: float) -> int:
@@ -195,6 +223,10 @@ class AsyncStore(Protocol):
         """Do one thing with the journal of the store, wherever that blocks nobody."""
         ...
 
+    async def on_shelf(self, do: Callable[[Shelf], Result]) -> Result:
+        """Do one thing with the shelves of the store, wherever that blocks nobody."""
+        ...
+
     async def standing(self, corpus: str) -> Standing | None: ...
 
     async def fenced(self, entry: Entry, fence: int) -> str: ...
@@ -210,6 +242,8 @@ class AsyncStore(Protocol):
     async def invalidate(self, selector: Selector) -> int: ...
 
     async def clear(self, scope: str) -> int: ...
+
+    async def forget(self, tenant: str) -> Forgotten: ...
 
     async def purge(self, now: float) -> int: ...
 
@@ -274,6 +308,43 @@ class Verifier(Protocol):
         ...
 
 
+class Asking(Protocol):
+    """One question as a verifier sees it, to be compared with stored ones."""
+
+    @property
+    def seen(self) -> bytes:
+        """What the verifier saw of it: stored with its entry. Empty: it has nothing to say of it."""
+        ...
+
+    def score(self, stored: str, seen: bytes, similarity: float) -> float:
+        """Return the probability in [0, 1] that it has the same answer as a stored question.
+
+        ``seen`` is what was stored with that question, maybe by another version or not at all;
+        ``similarity`` the cosine of both.
+
+        Raises:
+            VerifierError: it has nothing to say of one of them; the candidate is then rejected.
+        """
+        ...
+
+
+@runtime_checkable
+class ReadingVerifier(Protocol):
+    """A verifier that reads each question once and then compares in microseconds, without any IO."""
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def threshold(self) -> float:
+        """See `Verifier.threshold`."""
+        ...
+
+    def asking(self, question: str) -> Asking:
+        """Return the question as this verifier sees it, which may be found out when it is needed."""
+        ...
+
+
 class Facts(Struct, frozen=True, kw_only=True):
     """What a judge is told of an entry: since ``updated_at`` nobody has looked at it.
 
@@ -305,6 +376,46 @@ class Judge(Protocol):
 
     async def ajudge(self, facts: Facts) -> Verdict:
         """See `judge`."""
+        ...
+
+
+class Sameness(Struct, frozen=True):
+    """Whether one answer serves two questions, and why; ``failure`` where a judge did not say.
+
+    A failure is no verdict, though ``same`` is false then: nobody should learn from it.
+    """
+
+    same: bool
+    reason: str
+    failure: str = ""
+
+    def __str__(self) -> str:
+        return self.failure or f"{'the same' if self.same else 'not the same'}: {self.reason}"
+
+
+class EquivalenceJudge(Protocol):
+    """Says of pairs of questions whether they are the same; `stampcache.judging` makes one of a model.
+
+    It never raises: whatever fails is a `Sameness` with its ``failure``.
+    """
+
+    @property
+    def name(self) -> str: ...
+
+    def may_ask(self) -> bool:
+        """Tell whether the budget allows another call now."""
+        ...
+
+    def compare(self, pairs: Sequence[tuple[str, str]]) -> Sequence[Sameness]:
+        """Return one result for each pair (asked, stored), in their order.
+
+        One call is about several pairs, and what one question says may mislead a model about the
+        others: give those of one scope together.
+        """
+        ...
+
+    async def acompare(self, pairs: Sequence[tuple[str, str]]) -> Sequence[Sameness]:
+        """See `compare`."""
         ...
 
 

@@ -1,5 +1,7 @@
 """The digests that all requests of one scope and one set of settings share, kept while they are used."""
 
+from collections.abc import Set
+
 from msgspec import Struct
 
 from stampcache import identity
@@ -19,13 +21,17 @@ class _Last(Struct, frozen=True):
     realm: Realm
 
 
+_NOBODY = _Last(None, None, None, Realm("", "", "", b""))
+
+
 class Realms:
     """Realms by scope, settings and stamps; safe for threads."""
 
     def __init__(self, master_secret: bytes) -> None:
         self._master = master_secret
         self._known: dict[tuple[Scope, str, Stamps], Realm] = {}
-        self._last = _Last(None, None, None, Realm("", "", "", b""))
+        self._owners: dict[str, str] = {}
+        self._last = _NOBODY
 
     def __len__(self) -> int:
         return len(self._known)
@@ -46,5 +52,20 @@ class Realms:
             if len(self._known) >= KEPT:
                 self._known = {}
             self._known[place] = realm
+            if len(self._owners) >= KEPT:
+                self._owners = {}
+            self._owners[realm.scope] = realm.tenant
         self._last = _Last(scope, settings, stamps, realm)
         return realm
+
+    def others(self, tenant: str) -> Set[str]:
+        """Return the scope digests that are known not to be of this tenant, by its digest."""
+        return {scope for scope, owner in list(self._owners.items()) if owner != tenant}
+
+    def forget(self, tenant: str) -> None:
+        """Let go of everything that was derived for this tenant, by its digest."""
+        known = list(self._known.items())
+        self._known = {place: realm for place, realm in known if realm.tenant != tenant}
+        owners = list(self._owners.items())
+        self._owners = {scope: owner for scope, owner in owners if owner != tenant}
+        self._last = _NOBODY

@@ -7,7 +7,7 @@ numbers only, so that nobody can tell from it what others ask.
 import logging
 import threading
 from collections import Counter, OrderedDict
-from collections.abc import Mapping
+from collections.abc import Mapping, Set
 from os import getpid
 
 from msgspec import Struct
@@ -170,6 +170,13 @@ class Counters:
         """Return the counts of one scope digest, or of everything."""
         with self._lock:
             return self._total() if scope is None else dict(self._scopes.get(scope, {}))
+
+    def forget(self, others: Set[str]) -> None:
+        """Keep the counts of these scope digests apart; of all other scopes only a sum is kept."""
+        with self._lock:
+            for scope in [one for one in self._scopes if one and one not in others]:
+                self._retired.update(self._scopes.pop(scope))
+            self._latest = None
 
     def take_unsaved(self) -> Mapping[str, int]:
         """Return what was counted since the last call, for a store's lasting counters."""

@@ -40,6 +40,11 @@ class Varieties:
                     self._next.popitem(last=False)
             return number
 
+    def forget(self) -> None:
+        """Begin anew with the first number everywhere."""
+        with self._lock:
+            self._next.clear()
+
     def to_fill(self, address: Identity, where: Realm, variety: int, served: Hit | None) -> int:
         """Return the number of the answer that was served, else of the one that was looked up last."""
         if served is not None:

@@ -39,7 +39,12 @@ def app() -> typer.Typer:
 
 @pytest.fixture
 def run(app: typer.Typer, monkeypatch: pytest.MonkeyPatch) -> Run:
-    for name in ("DEEPSEEK_BASE_URL", "DEEPSEEK_API_KEY", "STAMPCACHE_SECRET"):
+    for name in (
+        "DEEPSEEK_BASE_URL",
+        "DEEPSEEK_API_KEY",
+        "STAMPCACHE_ENCRYPTION_KEY",
+        "STAMPCACHE_SECRET",
+    ):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("COLUMNS", "300")
 

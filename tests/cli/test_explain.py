@@ -32,7 +32,7 @@ def test_explain_an_exact_hit(run: Run, url: str) -> None:
 def test_explain_shows_what_the_guard_saw(run: Run, url: str) -> None:
     shown = run("explain", url, OTHER_YEAR, "--tenant", "acme", *WITH_TOY).stdout
     assert "Miss: guard saw a difference" in shown
-    assert shown.count('number: asked "2025", stored "2024"') >= 3  # outcome, check, closeness
+    assert shown.count('date: asked "2025", stored "2024"') >= 3  # outcome, check, closeness
 
 
 def test_explain_says_that_settings_differ(run: Run, url: str) -> None:

@@ -9,6 +9,7 @@ import pytest
 from stampcache.drivers import AsyncPorts, Ports, arun, run
 from stampcache.effects import (
     Clear,
+    Compare,
     Effect,
     Embed,
     Fence,
@@ -22,6 +23,7 @@ from stampcache.effects import (
     OnJournal,
     Purge,
     Put,
+    Read,
     Remove,
     Renew,
     ReportBad,
@@ -45,8 +47,9 @@ from stampcache.model import Entry, Evidence, Selector
 from stampcache.ports import AsyncStore, Embedded, Receipt
 from stampcache.stores.aio import InlineStore
 from stampcache.stores.memory import MemoryStore
-from stampcache.testing import ScriptedVerifier, run_script
+from stampcache.testing import ScriptedReader, ScriptedVerifier, run_script
 from stampcache.testing.contract import NOW, make_entry, unit
+from stampcache.testing.doubles import ScriptedReading
 
 CHUNK = Evidence(text="t")
 Drive = Callable[[Flow[Any]], Any]
@@ -238,6 +241,28 @@ def test_a_verifier_that_gives_no_number_has_failed(kind: str, score: object) ->
     world = World()
     world.verifier = ScriptedVerifier({("a", "b"): score})  # type: ignore[dict-item]  # wrong on purpose
     assert isinstance(world.driver(kind)(caught(Verify("a", "b"))), VerifierError)
+
+
+def test_a_verifier_that_reads_is_given_what_it_saw_before(kind: str) -> None:
+    world = World()
+    world.verifier = reader = ScriptedReader({("a", "b"): 0.7})
+
+    def flow() -> Flow[float]:
+        asking = yield from Read("a")
+        return (yield from Compare(asking, "b", b"seen", 0.9))
+
+    assert world.driver(kind)(flow()) == 0.7
+    assert (reader.read, reader.compared) == (["a"], [("a", "b", b"seen")])
+
+
+def test_whatever_a_verifier_that_reads_raises_is_its_failure(kind: str) -> None:
+    class Odd(ScriptedReader):
+        def asking(self, question: str) -> ScriptedReading:
+            raise KeyError(question)
+
+    world = World()
+    world.verifier = Odd({})
+    assert isinstance(world.driver(kind)(caught(Read("a"))), VerifierError)
 
 
 def test_what_the_flow_does_not_catch_is_raised_and_the_flow_is_closed(kind: str) -> None:

@@ -4,7 +4,7 @@ import pytest
 
 from stampcache import flows
 from stampcache.decide import Rules
-from stampcache.effects import Note, Retrieve, Touch, Verify
+from stampcache.effects import Compare, Note, Read, Retrieve, Touch, Verify
 from stampcache.errors import (
     RetrieverError,
     VerifierError,
@@ -12,7 +12,7 @@ from stampcache.errors import (
 from stampcache.flows import Ask
 from stampcache.model import Candidate, Level, Reason
 from stampcache.outcome import Hit
-from stampcache.testing import run_script
+from stampcache.testing import ScriptedReader, run_script
 from stampcache.testing.contract import NOW
 from tests.asking import (
     NOT_STORED,
@@ -120,8 +120,62 @@ def test_c5_a_verifier_that_fails_means_no_hit_then_the_next_is_tried() -> None:
 
 
 def test_the_verifier_is_not_asked_about_what_cheaper_checks_reject() -> None:
-    vetoed = near(question="What is not a map?")
-    assert miss(look(ask(threshold=0.5), [vetoed])).reason is Reason.GUARD
+    reported = Candidate(entry("n"), 0.99, True)
+    assert miss(look(ask(threshold=0.5), [reported])).reason is Reason.REPORTED_BAD
+    paris = ask(threshold=0.5, question="How do I get to Paris?")
+    rome = near(question="How do I get to Rome?")
+    assert miss(look(paris, [rome])).reason is Reason.GUARD
+
+
+def test_what_is_no_veto_is_the_affair_of_the_verifier() -> None:
+    negated = near(question="What is not a map?")
+    assert miss(look(ask(), [negated])).reason is Reason.GUARD
+    outcome = look(ask(threshold=0.5), [negated], (Verify, 0.6), (Touch, None))
+    assert isinstance(outcome, Hit)
+
+
+@pytest.mark.parametrize(
+    ("scores", "expected"), [((0.7, 0.9), "b"), ((0.9, 0.7), "a"), ((0.8, 0.8), "a")]
+)
+def test_of_several_that_pass_the_best_is_served(
+    scores: tuple[float, float], expected: str
+) -> None:
+    both = [near("a", 0.97), near("b", 0.91)]
+    steps: Script = [(Verify, score) for score in scores]
+    hit = look(ask(threshold=0.5), both, *steps, (Touch, None))
+    assert isinstance(hit, Hit) and hit.entry.identity.key == expected
+    assert f"score {max(scores):.4f}" in hit.trace[-1].detail
+
+
+def test_what_one_neighbour_lacks_the_next_may_have() -> None:
+    asked = ask(evidence=(ONE,), can_retrieve=True, threshold=0.5)
+    found = [near("a", 0.97, evidence=(TWO,)), near("b", 0.91, evidence=(ONE,))]
+    steps: Script = [(Verify, 0.9), (Verify, 0.8), (Retrieve, (ONE,)), (Touch, None)]
+    hit = look(asked, found, *steps)
+    assert isinstance(hit, Hit) and hit.entry.identity.key == "b"
+
+
+READING = ScriptedReader({})
+"""Only its question is looked at: a script gives the scores."""
+
+
+def test_a_verifier_that_reads_reads_the_asked_question_once_for_all_neighbours() -> None:
+    reading = READING.asking("What is a map?")
+    steps: Script = [(Read, reading), (Compare, 0.6), (Compare, 0.8), (Touch, None)]
+    hit = look(ask(threshold=0.5, reads=True), [near("a"), near("b"), near("c", 0.8)], *steps)
+    assert isinstance(hit, Hit) and hit.entry.identity.key == "b"
+
+
+def test_a_verifier_that_reads_is_not_asked_where_nothing_is_near() -> None:
+    outcome = miss(look(ask(threshold=0.5, reads=True), [near(similarity=0.8)]))
+    assert outcome.reason is Reason.BELOW_THRESHOLD
+
+
+def test_what_a_verifier_cannot_read_is_no_hit() -> None:
+    cannot = VerifierError("in a language that it was not calibrated for")
+    steps: Script = [(Read, cannot), (Note, None)]
+    outcome = miss(look(ask(threshold=0.5, reads=True), [near()], *steps))
+    assert (outcome.reason, outcome.detail) == (Reason.VERIFIER, str(cannot))
 
 
 # -- grounding -------------------------------------------------------------------------------------

@@ -9,10 +9,12 @@ from stampcache.cli.bench import bench
 from stampcache.cli.demo import demo
 from stampcache.cli.doctor import doctor
 from stampcache.cli.explain import explain
+from stampcache.cli.forget import forget
 from stampcache.cli.heard import heard
 from stampcache.cli.invalidate import invalidate
 from stampcache.cli.screen import in_sentences
 from stampcache.cli.stats import stats
+from stampcache.cli.tune import tune
 
 
 def _print_version(wanted: bool) -> None:
@@ -36,7 +38,9 @@ def build_app() -> typer.Typer:
     app.command()(in_sentences(stats))
     app.command()(in_sentences(explain))
     app.command()(in_sentences(invalidate))
+    app.command()(in_sentences(forget))
     app.command()(in_sentences(heard))
+    app.command()(in_sentences(tune))
     app.command()(in_sentences(bench))
     return app
 

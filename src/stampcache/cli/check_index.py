@@ -1,12 +1,10 @@
 """Does a watched index hold what the store knows of it? The index is an object of the application."""
 
-import importlib
-import sys
 from collections.abc import Iterator, Sequence
-from pathlib import Path
 from typing import Protocol, runtime_checkable
 
 from stampcache.cli.check_result import CheckResult, fail, ok
+from stampcache.cli.loading import load
 from stampcache.errors import ConfigError
 
 
@@ -36,16 +34,7 @@ def index_findings(place: str | None) -> Iterator[CheckResult]:
 
 
 def _loaded(place: str) -> Examined:
-    module, colon, name = place.partition(":")
-    if not colon:
-        raise ConfigError(f"--index is {place!r}; give MODULE:NAME, such as app:store.")
-    here = str(Path.cwd())
-    if here not in sys.path:
-        sys.path.insert(0, here)
-    try:
-        found = getattr(importlib.import_module(module), name)
-    except (ImportError, AttributeError) as error:
-        raise ConfigError(f"There is no {place} to import ({error}).") from error
+    found = load(place, option="--index")
     made = found() if callable(found) and not isinstance(found, Examined) else found
     if not isinstance(made, Examined):
         raise ConfigError(f"{place} is a {type(made).__name__}; name what watch(...) returned.")

@@ -7,11 +7,12 @@ from pathlib import Path
 from msgspec import Struct
 
 from stampcache.cli.check_corpora import corpus_findings
+from stampcache.cli.check_promises import promise_findings
 from stampcache.cli.check_result import CheckResult, fail, failed, ok, warn
 from stampcache.cli.check_stamps import stamp_findings
 from stampcache.cli.check_trouble import trouble_findings
 from stampcache.cli.screen import size
-from stampcache.cli.target import is_there
+from stampcache.cli.target import is_there, keys_in_environment
 from stampcache.errors import StampCacheError, StoreError
 from stampcache.ports import Store
 from stampcache.stores.sqlite_survey import SqliteSurvey, StampCount, survey
@@ -64,7 +65,7 @@ def _examine_file(url: str, seen: SqliteSurvey, capacity: int) -> StoreReport:
 def _opened(url: str, capacity: int) -> Iterator[CheckResult]:
     """Open the store, which commits a write, and look at it from inside."""
     try:
-        store = open_store(url, capacity=capacity)
+        store = open_store(url, capacity=capacity, encryption_key=keys_in_environment())
     except StampCacheError as error:
         yield failed("store", error)
         return
@@ -73,6 +74,7 @@ def _opened(url: str, capacity: int) -> Iterator[CheckResult]:
         yield from _integrity(store)
         yield _entries(store, capacity)
         yield from corpus_findings(store)
+        yield from promise_findings(store)
         yield from trouble_findings(store.tallies())
     except StoreError as error:
         yield failed("integrity", error)

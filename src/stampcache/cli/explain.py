@@ -29,7 +29,12 @@ from stampcache.cli.options import (
     stamps_from,
 )
 from stampcache.cli.screen import screen
-from stampcache.cli.target import existing_file, existing_store, secret_of
+from stampcache.cli.target import (
+    existing_file,
+    existing_store,
+    keys_in_environment,
+    secret_of,
+)
 from stampcache.errors import EmbedderError
 from stampcache.explain import Explanation
 from stampcache.freshness import Freshness
@@ -110,7 +115,7 @@ def _around(cache: Cache, path: Path, explanation: Explanation) -> Surroundings:
             neighbours = _neighbours(cache, request, where, vector)
     except EmbedderError as error:
         problem = str(error)
-    with survey(path) as seen:
+    with survey(path, encryption_key=keys_in_environment()) as seen:
         return Surroundings(
             partition=where.partition,
             same_settings=seen.entries_in(where.partition),

@@ -1,10 +1,12 @@
 """The store that a command is about. It must exist: the command line never creates one."""
 
+import os
 from pathlib import Path
 
 from stampcache.assembly import CAPACITY
 from stampcache.errors import ConfigError
 from stampcache.ports import Store
+from stampcache.stores.keys import EncryptionKey
 from stampcache.stores.sqlite_survey import SqliteSurvey, survey
 from stampcache.stores.urls import open_store, sqlite_path
 
@@ -51,6 +53,12 @@ def require_cache(seen: SqliteSurvey) -> None:
         raise ConfigError(f"{seen.path} is an SQLite file, but it holds no cache; check the path.")
 
 
+def keys_in_environment() -> EncryptionKey | None:
+    """Return the keys of an encrypted store, which no command line shows: commas separate several."""
+    given = os.environ.get("STAMPCACHE_ENCRYPTION_KEY", "")
+    return [key.strip() for key in given.split(",")] if given else None
+
+
 def existing_store(url: str) -> Store:
     """Open a store that is there already.
 
@@ -62,7 +70,7 @@ def existing_store(url: str) -> Store:
     if path.is_file():
         with survey(path) as seen:
             require_cache(seen)
-    return open_store(url, capacity=CAPACITY)
+    return open_store(url, capacity=CAPACITY, encryption_key=keys_in_environment())
 
 
 def secret_of(url: str, given: str | None) -> str | None:

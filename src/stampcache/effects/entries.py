@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from stampcache.corpora import Reach
 from stampcache.effects.base import Effect
 from stampcache.model import Candidate, Entry, Evidence, Selector, Vector
-from stampcache.ports import Embedded, Receipt
+from stampcache.ports import Asking, Embedded, Forgotten, Receipt
 
 
 class Fetch(Effect[Entry | None], frozen=True):
@@ -72,6 +72,21 @@ class Verify(Effect[float], frozen=True):
     stored: str
 
 
+class Read(Effect[Asking], frozen=True):
+    """A question as the verifier sees it."""
+
+    question: str
+
+
+class Compare(Effect[float], frozen=True):
+    """The probability that a question is the same as a stored one, of which something was seen."""
+
+    asking: Asking
+    stored: str
+    seen: bytes
+    similarity: float
+
+
 class Retrieve(Effect[Sequence[Evidence]], frozen=True):
     """What a question retrieves now."""
 
@@ -104,6 +119,12 @@ class Clear(Effect[int], frozen=True):
     """Delete all entries of a scope."""
 
     scope: str
+
+
+class Forget(Effect[Forgotten], frozen=True):
+    """Remove everything that is kept of a tenant, by its digest."""
+
+    tenant: str
 
 
 class ReportBad(Effect[bool], frozen=True):

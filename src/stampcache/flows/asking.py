@@ -1,12 +1,11 @@
 """One lookup: what is asked, and what was found out about it so far (pure)."""
 
-from collections.abc import Callable
 from typing import Any
 
 from msgspec import Struct
 
 from stampcache.decide import Objection, Rules
-from stampcache.guards import Profile, profile_entry
+from stampcache.flows.comparing import AS_MEASURED, Comparing
 from stampcache.model import (
     AS_SET,
     Controls,
@@ -26,7 +25,8 @@ class Ask(Struct, frozen=True, kw_only=True):
     ``embedder`` is the stamp in the Partition, ``revision`` that by which the model answered last.
     With ``allow_stale`` a stale entry of this very question is enough: no other one is looked for.
     ``controls`` are those in force, and ``slot`` the number of the answer in a variety. ``drawn`` is a
-    random number in (0, 1].
+    random number in (0, 1]. ``sampled``: its pair was drawn for a label; ``entries`` are about those of
+    the store.
     """
 
     request: Request
@@ -35,8 +35,7 @@ class Ask(Struct, frozen=True, kw_only=True):
     rules: Rules
     now: float
     can_retrieve: bool = False
-    verifier_threshold: float | None = None
-    profile_stored: Callable[[str, str], Profile] = profile_entry
+    comparing: Comparing = AS_MEASURED
     embedder: str = ""
     revision: str = ""
     record: bool = True
@@ -45,6 +44,8 @@ class Ask(Struct, frozen=True, kw_only=True):
     slot: int = 0
     has_judge: bool = False
     drawn: float = 1.0
+    sampled: bool = False
+    entries: int = 0
 
 
 class Seen:

@@ -3,6 +3,7 @@
 from stampcache.effects import (
     Clear,
     Flow,
+    Forget,
     Invalidate,
     Purge,
     Remove,
@@ -12,6 +13,7 @@ from stampcache.model import (
     Entry,
     Selector,
 )
+from stampcache.ports import Forgotten
 
 
 def invalidate(selector: Selector) -> Flow[int]:
@@ -32,6 +34,11 @@ def purge(now: float) -> Flow[int]:
 def clear(scope: str) -> Flow[int]:
     """Delete every entry of one scope; return how many went. Failure is an error."""
     return (yield from Clear(scope))
+
+
+def forget(tenant: str) -> Flow[Forgotten]:
+    """Remove everything that is kept of a tenant; say how much. Failure is an error."""
+    return (yield from Forget(tenant))
 
 
 def report_bad(entry_id: str) -> Flow[bool]:

@@ -78,7 +78,7 @@ def examined(entry: Entry, rules: Rules, now: float) -> Flow[Verdict]:
             entry = replace(entry, kind=before.kind) if before and before.kind else entry
         updated_at = entry.confirmed_at or entry.created_at
         facts = Facts(entry=entry, updated_at=updated_at, now=now, observed=observed)
-        verdict = yield from AskJudge(facts)
+        verdict = replace((yield from AskJudge(facts)), tenant=entry.identity.tenant)
         yield from Judged(verdict)
         if verdict.fresh:
             yield from _confirmed(entry, rules, fresh, observed, verdict)

@@ -3,15 +3,17 @@
 The question is embedded, and each neighbour goes through the checks from cheap to dear.
 """
 
-from collections.abc import Iterator
+from collections.abc import Sequence
 
 from stampcache import decide, signature
 from stampcache.decide import Objection
 from stampcache.effects import (
+    Compare,
     Embed,
     Fence,
     Flow,
     Nearest,
+    Read,
     Retrieve,
     Suspect,
     Verify,
@@ -24,6 +26,7 @@ from stampcache.errors import (
     WindowError,
 )
 from stampcache.flows.asking import Ask, Seen
+from stampcache.flows.proving import Bar, Ranked, bar, consulted, noticed
 from stampcache.flows.serving import doubted_now, explained, failed, unavailable, untrusted, used
 from stampcache.guards import Asked
 from stampcache.model import (
@@ -34,7 +37,7 @@ from stampcache.model import (
     Reason,
 )
 from stampcache.outcome import Check, Hit, Outcome
-from stampcache.ports import Embedded
+from stampcache.ports import Asking, Embedded
 
 
 def by_meaning(ask: Ask, seen: Seen) -> Flow[Outcome]:
@@ -67,7 +70,7 @@ def by_meaning(ask: Ask, seen: Seen) -> Flow[Outcome]:
         if seen.stale is None and seen.finding.reason is Reason.NOT_FOUND:
             seen.finding = gate
         return seen.outcome(ask)
-    others = (one for one in candidates if one.entry.identity.key != ask.identity.key)
+    others = [one for one in candidates if one.entry.identity.key != ask.identity.key]
     return (yield from _choose(ask, seen, others))
 
 
@@ -86,59 +89,87 @@ def _betrayed(ask: Ask, stale: Entry | None, embedded: Embedded) -> Flow[Objecti
     return Objection(Reason.EMBEDDER_CHANGED, f"{norms} for the same text")
 
 
-def _choose(ask: Ask, seen: Seen, candidates: Iterator[Candidate]) -> Flow[Outcome]:
-    first, asked = True, Asked(ask.request.question, ask.profile_stored)
-    for candidate in candidates:
-        entry = candidate.entry
-        finding = yield from _examine(ask, asked, candidate)
+def _choose(ask: Ask, seen: Seen, candidates: Sequence[Candidate]) -> Flow[Outcome]:
+    """Serve the best of the candidates that pass every check."""
+    known = yield from bar(ask)
+    ranked = yield from _ranked(ask, known, candidates)
+    said = {one.candidate.entry.id: one.finding for one in ranked if one.finding is not None}
+    for one in ranked:
+        if one.finding is not None:
+            seen.reject("meaning", one.finding, one.candidate.entry)
+    best = sorted([one for one in ranked if one.finding is None], key=lambda one: -one.rank)
+    for one in best:
+        entry = one.candidate.entry
+        finding = known.against(one.candidate.similarity, one.score)
+        if finding is not None and finding.reason is Reason.VERIFIER:
+            finding = yield from consulted(ask, one, finding)
+        finding = finding or (yield from _held(ask, entry))
         if finding is None:
-            if ask.record:
-                yield from used(ask, entry)
-            seen.checks.append(
-                Check("meaning", True, f"similarity {candidate.similarity:.4f}", entry.id)
-            )
-            hit = Hit(
-                entry=entry,
-                level=Level.SEMANTIC,
-                similarity=candidate.similarity,
-                reason=Reason.SAME_QUESTION,
-                trace=tuple(seen.checks),
-            )
-            return hit if ask.record else (yield from explained(ask, hit))
+            yield from noticed(ask, ranked, best, one)
+            return (yield from _served(ask, seen, one))
         seen.reject("meaning", finding, entry)
-        if first and seen.stale is None and seen.finding.reason is Reason.NOT_FOUND:
-            seen.finding, first = finding, False
-        if finding.reason is Reason.BELOW_THRESHOLD:
-            break
+        said[entry.id] = finding
+    yield from noticed(ask, ranked, best, None)
+    nearest = said.get(candidates[0].entry.id) if candidates else None
+    if nearest is not None and seen.stale is None and seen.finding.reason is Reason.NOT_FOUND:
+        seen.finding = nearest
     return seen.outcome(ask)
 
 
-def _examine(ask: Ask, asked: Asked, candidate: Candidate) -> Flow[Objection | None]:
-    """Run the checks of one candidate from cheap to dear and return the first that fails."""
-    calibration = ask.rules.calibration
-    assert calibration is not None
-    finding = decide.triage(candidate, asked, calibration.threshold_for(ask.scope.namespace))
-    finding = finding or decide.validity(candidate.entry, None, ask.now)
-    finding = finding or decide.revision(candidate.entry, ask.revision)
-    if finding is not None:
-        return finding
-    if ask.verifier_threshold is not None:
-        finding = yield from _verified(ask, candidate.entry, ask.verifier_threshold)
-    if finding is None and ask.request.evidence is not None:
-        finding = yield from _grounded(ask, candidate.entry, ask.request.evidence)
-    if finding is None and candidate.entry.doubtful_at is not None:
-        finding = yield from doubted_now(ask, candidate.entry)
+def _ranked(ask: Ask, known: Bar, candidates: Sequence[Candidate]) -> Flow[list[Ranked]]:
+    """Return the candidates with what speaks against them, up to the first that is too far off."""
+    asked = Asked(ask.request.question, ask.comparing.profile_stored)
+    verified = ask.comparing.threshold is not None
+    # what is drawn for a label is the best candidate whatever its similarity
+    floor = -1.0 if ask.sampled and not verified else known.similarity
+    asking: Asking | None = None
+    ranked = []
+    for candidate in candidates:
+        entry = candidate.entry
+        finding = decide.triage(candidate, asked, floor, verified=verified)
+        finding = finding or decide.validity(entry, None, ask.now)
+        finding = finding or decide.revision(entry, ask.revision)
+        score = None
+        if finding is None and verified:
+            try:
+                if not ask.comparing.reads:
+                    score = yield from Verify(ask.request.question, entry.question)
+                else:
+                    asking = asking or (yield from Read(ask.request.question))
+                    score = yield from Compare(
+                        asking, entry.question, entry.seen, candidate.similarity
+                    )
+            except VerifierError as error:
+                finding = yield from failed(ask, Reason.VERIFIER, error)
+        ranked.append(Ranked(candidate, finding, score))
+        if finding is not None and finding.reason is Reason.BELOW_THRESHOLD:
+            break  # the others are farther off
+    return ranked
+
+
+def _served(ask: Ask, seen: Seen, one: Ranked) -> Flow[Hit]:
+    entry = one.candidate.entry
+    if ask.record:
+        yield from used(ask, entry)
+    seen.checks.append(Check("meaning", True, str(one), entry.id))
+    hit = Hit(
+        entry=entry,
+        level=Level.SEMANTIC,
+        similarity=one.candidate.similarity,
+        reason=Reason.SAME_QUESTION,
+        trace=tuple(seen.checks),
+    )
+    return hit if ask.record else (yield from explained(ask, hit))
+
+
+def _held(ask: Ask, entry: Entry) -> Flow[Objection | None]:
+    """Say why the answer to a question that is the same one may not hold now."""
+    finding = None
+    if ask.request.evidence is not None:
+        finding = yield from _grounded(ask, entry, ask.request.evidence)
+    if finding is None and entry.doubtful_at is not None:
+        finding = yield from doubted_now(ask, entry)
     return finding
-
-
-def _verified(ask: Ask, entry: Entry, threshold: float) -> Flow[Objection | None]:
-    try:
-        score = yield from Verify(ask.request.question, entry.question)
-    except VerifierError as error:
-        return (yield from failed(ask, Reason.VERIFIER, error))
-    if not threshold <= score <= 1.0:  # a percentage, or not a number, is no probability
-        return Objection(Reason.VERIFIER, f"score {score:.4f} is not in [{threshold:.4f}, 1]")
-    return None
 
 
 def _grounded(ask: Ask, entry: Entry, asked: tuple[Evidence, ...]) -> Flow[Objection | None]:

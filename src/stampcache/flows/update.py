@@ -15,14 +15,17 @@ from stampcache.effects import (
     Flow,
     Note,
     Put,
+    Read,
     StandingOf,
 )
 from stampcache.errors import (
     CodecError,
     EmbedderError,
     StoreError,
+    VerifierError,
     WindowError,
 )
+from stampcache.flows.comparing import AS_MEASURED, Comparing
 from stampcache.flows.freshness import life_of, noted, observed_of
 from stampcache.model import (
     AS_SET,
@@ -58,6 +61,7 @@ class Fill(Struct, frozen=True, kw_only=True):
     embedder: str = ""
     corpus: str = ""
     readings: tuple[Reading, ...] = ()
+    comparing: Comparing = AS_MEASURED
 
 
 def update(fill: Fill) -> Flow[Update]:
@@ -72,7 +76,8 @@ def update(fill: Fill) -> Flow[Update]:
         fence = fill.outcome.fence if fill.outcome is not None else (yield from Fence())
         before = yield from _before(fill)
         yield from _compared(fill, before)
-        entry = yield from _aged(fill, _entry(fill, embedded), before)
+        seen = (yield from _seen(fill)) if embedded else b""
+        entry = yield from _aged(fill, _entry(fill, embedded, seen), before)
         reach = None
         if fill.request.runs.watched:
             unwatched = yield from _unwatched(fill)
@@ -192,7 +197,20 @@ def _vector(fill: Fill) -> Flow[Embedded | None]:
         return None
 
 
-def _entry(fill: Fill, embedded: Embedded | None) -> Entry:
+def _seen(fill: Fill) -> Flow[bytes]:
+    """Return what the verifier sees of the question, so that no lookup need read it again."""
+    if not fill.comparing.reads:
+        return b""
+    try:
+        return (yield from Read(fill.request.question)).seen
+    except VerifierError as error:
+        if fill.rules.strict:
+            raise
+        yield from Note("verifier", error)
+        return b""
+
+
+def _entry(fill: Fill, embedded: Embedded | None, seen: bytes = b"") -> Entry:
     evidence = fill.evidence
     ttl_s = fill.controls.ttl_s
     kind = fill.request.kind
@@ -220,4 +238,5 @@ def _entry(fill: Fill, embedded: Embedded | None) -> Entry:
         lifetime_s=None if ttl_s is not None or evidence == () else lifetime.ttl_s,
         corpus=fill.corpus,
         whole_corpus=settings.whole_corpus,
+        seen=seen,
     )

@@ -48,7 +48,7 @@ def differences(asked: Profile, stored: Profile) -> Differences:
         negated=len(asked.negations) % 2 != len(stored.negations) % 2,
         flips=[(one, other) for one in here for other in there if opposite(one, other)],
         amounts=_amounts(asked, stored),
-        names=Sides(_unknown_names(asked, stored), _unknown_names(stored, asked)),
+        names=Sides(_unknown_names(asked, stored, there), _unknown_names(stored, asked, here)),
         codes=Sides(_unknown_codes(asked, stored), _unknown_codes(stored, asked)),
         cues=_cues(asked, stored),
         rest=_rest(asked, stored, here, there),
@@ -58,11 +58,12 @@ def differences(asked: Profile, stored: Profile) -> Differences:
 def _surplus(side: Profile, other: Profile) -> list[str]:
     """Return the words that the other question lacks, or has fewer of if they have an opposite."""
     known = other.known
-    return [
+    lacking = [
         word
         for word in dict.fromkeys(side.words)
         if word not in known or (word in POLAR and side.words.count(word) > other.words.count(word))
     ]
+    return lacking[:_ENOUGH]
 
 
 def _rest(asked: Profile, stored: Profile, here: Sequence[str], there: Sequence[str]) -> Sides:
@@ -164,7 +165,7 @@ def _named(sides: dict[str, Sides]) -> dict[str, Sides]:
     return sides
 
 
-def _unknown_names(side: Profile, other: Profile) -> list[str]:
+def _unknown_names(side: Profile, other: Profile, strange: Sequence[str]) -> list[str]:
     missing = {name: shown for name, shown in side.names.items() if name not in other.known}
     if not missing:
         return []
@@ -172,7 +173,7 @@ def _unknown_names(side: Profile, other: Profile) -> list[str]:
     return [
         shown
         for name, shown in [*missing.items()][:_ENOUGH]
-        if name not in spelled and not any(_stands(name, word) for word in other.known)
+        if name not in spelled and not any(_stands(name, word) for word in strange)
     ]
 
 

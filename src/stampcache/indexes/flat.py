@@ -62,7 +62,7 @@ class FlatIndex:
         self._rows = np.concatenate([vectors, np.empty((spare, vectors.shape[1]), np.float32)])
 
     def remove(self, key: str) -> None:
-        """Delete a key, if it is there; its row is overwritten by the last one."""
+        """Delete a key, if it is there; nothing of its vector is kept."""
         at = self._at.pop(key, None)
         if at is None:
             return
@@ -71,6 +71,7 @@ class FlatIndex:
             self._rows[at] = self._rows[len(self._keys)]
             self._keys[at] = last
             self._at[last] = at
+        self._rows[len(self._keys)] = 0.0
 
     def search(self, vector: Vector, k: int) -> list[Neighbour]:
         """Return up to ``k`` neighbours by falling cosine, equal ones by key."""

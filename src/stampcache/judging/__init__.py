@@ -1,6 +1,7 @@
-"""A language model as the judge of freshness: its prompt, its budget and deadline, its reply."""
+"""A language model as a judge of freshness and of pairs: its prompt, budget, deadline, reply."""
 
 from stampcache.judging.budget import Budget
+from stampcache.judging.equivalence import PairJudge, PairTemplate
 from stampcache.judging.judge import ModelJudge, as_judge
 from stampcache.judging.models import AskModel, Reply, as_model
 from stampcache.judging.prompt import Template
@@ -10,6 +11,8 @@ __all__ = [
     "AskModel",
     "Budget",
     "ModelJudge",
+    "PairJudge",
+    "PairTemplate",
     "Reply",
     "Said",
     "Template",

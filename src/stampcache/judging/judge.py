@@ -53,7 +53,7 @@ class ModelJudge:
             prompt = self._prompt(facts)
             reply = self._waiting.call(lambda: self._model.ask(prompt))
         except Exception as error:  # noqa: BLE001 - it becomes a verdict, and is counted
-            return self._failed(facts, _told(error), time.perf_counter() - started)
+            return self._failed(facts, told(error), time.perf_counter() - started)
         return self._read(facts, reply, time.perf_counter() - started)
 
     async def ajudge(self, facts: Facts) -> Verdict:
@@ -68,7 +68,7 @@ class ModelJudge:
             else:
                 reply = await self._waiting.acall(lambda: self._model.ask(prompt))
         except Exception as error:  # noqa: BLE001 - it becomes a verdict, and is counted
-            return self._failed(facts, _told(error), time.perf_counter() - started)
+            return self._failed(facts, told(error), time.perf_counter() - started)
         return self._read(facts, reply, time.perf_counter() - started)
 
     def _prompt(self, facts: Facts) -> str:
@@ -144,7 +144,8 @@ def as_judge(
     return ModelJudge(model, settings, kinds=kinds, now=now, event=event)
 
 
-def _told(error: Exception) -> str:
+def told(error: Exception) -> str:
+    """Return what failed, in words."""
     if isinstance(error, TimeoutError):
         return "the deadline passed"
     return f"{type(error).__name__}: {error}"

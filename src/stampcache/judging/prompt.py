@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from importlib import resources
 from pathlib import Path
+from typing import ClassVar, TypeVar
 
 from stampcache.errors import ConfigError
 from stampcache.freshness import Freshness
@@ -14,9 +15,11 @@ from stampcache.ports import Facts
 
 _FIELDS = frozenset({"mark", "question", "answer", "updated", "now", "kind", "kind_asked", "rate"})
 _NEEDED = frozenset({"question", "answer", "updated", "now", "rate"})
-_LANGUAGES = ("en", "zh")
+LANGUAGES = ("en", "zh")
 _HAN = re.compile(r"[\u4e00-\u9fff]")
 _LONGEST_TEXT = 12_000
+
+OfOurs = TypeVar("OfOurs", bound="Template")
 
 
 class Template:
@@ -26,27 +29,30 @@ class Template:
         ConfigError: a field is missing, or is none of ours.
     """
 
+    fields: ClassVar[frozenset[str]] = _FIELDS
+    needed: ClassVar[frozenset[str]] = _NEEDED
+
     def __init__(self, text: str, *, where: str) -> None:
         try:
             named = {name for _, name, _, _ in string.Formatter().parse(text) if name is not None}
         except ValueError as error:
             raise ConfigError(f"The template {where} cannot be read ({error}).") from error
-        if named - _FIELDS or _NEEDED - named:
+        if named - self.fields or self.needed - named:
             raise ConfigError(
-                f"The template {where} has the fields {sorted(named)}; it needs {sorted(_NEEDED)} and"
-                f" may have {sorted(_FIELDS - _NEEDED)}."
+                f"The template {where} has the fields {sorted(named)}; it needs"
+                f" {sorted(self.needed)} and may have {sorted(self.fields - self.needed)}."
             )
         self._text = text
 
-    @staticmethod
-    def read(path: str | Path) -> "Template":
+    @classmethod
+    def read(cls: "type[OfOurs]", path: str | Path) -> "OfOurs":
         """Return the template in a file.
 
         Raises:
             ConfigError: it cannot be read, or is none.
         """
         try:
-            return Template(Path(path).read_text(encoding="utf-8"), where=str(path))
+            return cls(Path(path).read_text(encoding="utf-8"), where=str(path))
         except (OSError, UnicodeDecodeError) as error:
             raise ConfigError(f"The template {path} cannot be read ({error}).") from error
 
@@ -64,6 +70,10 @@ class Template:
             "kind_asked": asked,
             "rate": str(facts.observed),
         }
+        return self.fill(fields)
+
+    def fill(self, fields: Mapping[str, str]) -> str:
+        """Return the text with something in each field."""
         return self._text.format_map(fields)
 
 
@@ -75,14 +85,15 @@ def templates(settings: Freshness) -> Mapping[str, Template]:
     """
     if settings.template:
         own = Template.read(settings.template)
-        return dict.fromkeys(_LANGUAGES, own)
+        return dict.fromkeys(LANGUAGES, own)
     form = "freshness-json" if settings.json_mode else "freshness"
-    return {language: _shipped(f"{form}.{language}.txt") for language in _LANGUAGES}
+    return {language: shipped(f"{form}.{language}.txt", Template) for language in LANGUAGES}
 
 
-def _shipped(name: str) -> Template:
+def shipped(name: str, form: type[OfOurs]) -> OfOurs:
+    """Return a template that this package carries."""
     file = resources.files("stampcache.judging") / "templates" / name
-    return Template(file.read_text(encoding="utf-8"), where=name)
+    return form(file.read_text(encoding="utf-8"), where=name)
 
 
 def language_of(question: str) -> str:

@@ -8,7 +8,8 @@ from typing import ParamSpec, Protocol, TypeVar
 from stampcache.corpora import Corpora, Reach, Standing
 from stampcache.journal import Journal
 from stampcache.model import Candidate, Entry, Selector, Vector
-from stampcache.ports import Receipt, Store
+from stampcache.ports import Forgotten, Receipt, Store
+from stampcache.shelf import Shelf
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -56,6 +57,10 @@ class InlineStore:
         """See `AsyncStore.on_journal`."""
         return await asyncio.to_thread(do, self._store.journal)
 
+    async def on_shelf(self, do: Callable[[Shelf], T]) -> T:
+        """See `AsyncStore.on_shelf`."""
+        return await asyncio.to_thread(do, self._store.shelf)
+
     async def standing(self, corpus: str) -> Standing | None:
         """See `Corpora.standing`."""
         return self._store.corpora.standing(corpus)
@@ -87,6 +92,10 @@ class InlineStore:
     async def clear(self, scope: str) -> int:
         """See `Store.clear`."""
         return await asyncio.to_thread(self._store.clear, scope)
+
+    async def forget(self, tenant: str) -> Forgotten:
+        """See `Store.forget`."""
+        return await asyncio.to_thread(self._store.forget, tenant)
 
     async def purge(self, now: float) -> int:
         """See `Store.purge`."""
@@ -163,6 +172,10 @@ class ThreadedStore:
         """See `AsyncStore.on_journal`."""
         return await asyncio.to_thread(do, self._store.journal)
 
+    async def on_shelf(self, do: Callable[[Shelf], T]) -> T:
+        """See `AsyncStore.on_shelf`."""
+        return await asyncio.to_thread(do, self._store.shelf)
+
     async def standing(self, corpus: str) -> Standing | None:
         """See `Corpora.standing`."""
         near = self._store.peek_standing(corpus)
@@ -198,6 +211,10 @@ class ThreadedStore:
     async def clear(self, scope: str) -> int:
         """See `Store.clear`."""
         return await asyncio.to_thread(self._store.clear, scope)
+
+    async def forget(self, tenant: str) -> Forgotten:
+        """See `Store.forget`."""
+        return await asyncio.to_thread(self._store.forget, tenant)
 
     async def purge(self, now: float) -> int:
         """See `Store.purge`."""

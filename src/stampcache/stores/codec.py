@@ -6,22 +6,158 @@
     12      -     body: the Entry as a MessagePack map
 
 Decoding builds only the types of `stampcache.model`, so bytes that somebody forged can at worst be
-wrong, not run.
+wrong, not run. `Codec` is what a store uses: with a seal it hides all that, and what stands beside it
+and betrays a question, under a key (ADR 0027).
 """
 
 import hashlib
+from collections.abc import Sequence
 from hmac import compare_digest
+from typing import Protocol
 
 import msgspec
+import numpy as np
 from msgspec import Struct
 from msgspec.structs import asdict, replace
 
 from stampcache.errors import CodecError
-from stampcache.model import Entry
+from stampcache.model import Entry, Vector
 
 _HEAD = b"SCE\x01"
 _CHECKSUM_BYTES = 8
 _BODY_AT = len(_HEAD) + _CHECKSUM_BYTES
+_FLOAT_BYTES = 4
+_UNREADABLE_MARK = "something changed, but what cannot be read"
+
+
+class Seal(Protocol):
+    """Hides bytes under a key, bound to the address at which they are kept."""
+
+    @property
+    def overhead(self) -> int:
+        """How many bytes longer sealed bytes are."""
+        ...
+
+    def close(self, plain: bytes, address: tuple[str, ...]) -> bytes:
+        """Return the bytes hidden, never twice the same."""
+        ...
+
+    def open(self, sealed: bytes, address: tuple[str, ...]) -> bytes:
+        """Return what was hidden.
+
+        Raises:
+            CodecError: no key that is known hid this very thing at this address.
+        """
+        ...
+
+
+class Codec:
+    """What a store keeps, as bytes; in plain where there is no seal.
+
+    ``place`` is partition and ExactKey: whatever is found at another address than it was written to is
+    damaged.
+    """
+
+    def __init__(self, seal: Seal | None = None, *, secret: bytes = b"") -> None:
+        self._seal = seal
+        self._secret = secret
+
+    @property
+    def is_sealed(self) -> bool:
+        """Whether anything is hidden."""
+        return self._seal is not None
+
+    def encode(self, entry: Entry) -> bytes:
+        """Return an entry as bytes.
+
+        Raises:
+            CodecError: a text in it is no valid Unicode.
+        """
+        return self.hide(encode(entry), "entry", *entry.place)
+
+    def decode(self, raw: bytes, place: tuple[str, str]) -> Entry:
+        """Return the entry that was written to this address.
+
+        Raises:
+            CodecError: another version, damaged, of another address, or hidden under another key.
+        """
+        entry = decode(self.show(raw, "entry", *place))
+        if entry.place != place:
+            raise CodecError("An entry lies at the address of another one; it was dropped.")
+        return entry
+
+    def encode_vector(self, vector: Vector, place: tuple[str, str]) -> bytes:
+        """Return the vector of an entry as bytes, float32."""
+        raw = np.ascontiguousarray(vector, np.float32).tobytes()
+        return self.hide(raw, "vector", *place)
+
+    def decode_vector(self, raw: bytes, place: tuple[str, str]) -> Vector:
+        """Return the vector of an entry.
+
+        Raises:
+            CodecError: as for `decode`.
+        """
+        plain = self.show(raw, "vector", *place)
+        if len(plain) % _FLOAT_BYTES:
+            raise CodecError("A vector is cut off; its entry is not found by meaning.")
+        return np.frombuffer(plain, np.float32)
+
+    def decode_vectors(
+        self, rows: Sequence[tuple[str, bytes]], partition: str, dimension: int
+    ) -> tuple[Sequence[str], Vector]:
+        """Return the keys and vectors (n, dimension) of rows; those that are damaged are left out."""
+        if self._seal is None:
+            raw = b"".join(row[1] for row in rows)
+            return [row[0] for row in rows], np.frombuffer(raw, np.float32).reshape(-1, dimension)
+        found = dict[str, Vector]()
+        for key, raw in rows:
+            try:
+                found[key] = self.decode_vector(raw, (partition, key))
+            except CodecError:  # counted when its own question fetches the entry
+                continue
+        stacked = np.empty((len(found), dimension), np.float32)
+        for at, vector in enumerate(found.values()):
+            stacked[at] = vector
+        return list(found), stacked
+
+    def vector_size(self, dimension: int) -> int:
+        """Return how many bytes a vector of so many components takes."""
+        return dimension * _FLOAT_BYTES + (0 if self._seal is None else self._seal.overhead)
+
+    def alias(self, name: str, kind: str) -> str:
+        """Return under which name something is kept, where its own tells of what is in it.
+
+        In plain its own; else a digest of it, keyed with the secret of the store.
+        """
+        if self._seal is None:
+            return name
+        named = msgspec.msgpack.encode((kind, name))
+        return hashlib.blake2b(named, key=self._secret, digest_size=16, person=b"alias").hexdigest()
+
+    def hide_mark(self, mark: str, place: tuple[str, str]) -> str | bytes:
+        """Return the mark of an entry as it is kept: it may tell what a judge said of it."""
+        return mark if self._seal is None else self.hide(mark.encode(), "mark", *place)
+
+    def show_mark(self, kept: str | bytes, place: tuple[str, str]) -> str:
+        """Return the mark; of one that cannot be read, that it is there."""
+        if isinstance(kept, str):
+            return kept
+        try:
+            return self.show(kept, "mark", *place).decode()
+        except CodecError:
+            return _UNREADABLE_MARK
+
+    def hide(self, plain: bytes, kind: str, *address: str) -> bytes:
+        """Return bytes of a kind as they are kept at an address."""
+        return plain if self._seal is None else self._seal.close(plain, (kind, *address))
+
+    def show(self, raw: bytes, kind: str, *address: str) -> bytes:
+        """Return what `hide` was given.
+
+        Raises:
+            CodecError: it was hidden under another key, at another address, as another kind, or not.
+        """
+        return raw if self._seal is None else self._seal.open(raw, (kind, *address))
 
 
 def encode(entry: Entry) -> bytes:

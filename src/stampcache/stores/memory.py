@@ -4,7 +4,7 @@ It keeps nothing beyond the process. Its verbs take microseconds, so the async f
 """
 
 import threading
-from collections import Counter, defaultdict, deque
+from collections import Counter
 from collections.abc import Mapping, Sequence
 
 from msgspec.structs import replace
@@ -12,20 +12,22 @@ from msgspec.structs import replace
 from stampcache.corpora import Reach, Trace
 from stampcache.errors import StoreError
 from stampcache.eviction import Lru
-from stampcache.indexes.flat import FlatIndex
 from stampcache.model import Candidate, Entry, Selector, Vector
-from stampcache.ports import AsyncStore, Receipt, StoreStats
+from stampcache.ports import AsyncStore, Forgotten, Receipt, StoreStats
+from stampcache.stores import codec
 from stampcache.stores.aio import InlineStore
 from stampcache.stores.dependencies import DependencyIndex
 from stampcache.stores.memory_corpora import MemoryCorpora
 from stampcache.stores.memory_journal import MemoryJournal
 from stampcache.stores.memory_log import MemoryLog
-from stampcache.stores.pending_uses import Place, Serving, Uses
+from stampcache.stores.memory_pairs import MemoryPairs
+from stampcache.stores.memory_shelf import MemoryShelf
+from stampcache.stores.memory_vectors import MemoryVectors
+from stampcache.stores.pending_uses import Place, Uses
 from stampcache.stores.selection import BEING_WRITTEN, touches, unmarked
 from stampcache.ttl import expired
 
 CAPACITY = 100_000
-_SERVINGS_KEPT = 100_000
 
 
 class MemoryStore:
@@ -40,18 +42,18 @@ class MemoryStore:
         self.lock = threading.RLock()
         self._entries: dict[Place, Entry] = {}
         self._by_id: dict[str, Place] = {}
-        self._indexes: dict[str, FlatIndex] = {}
+        self._vectors = MemoryVectors()
         self._dependencies = DependencyIndex()
         self._recency: Lru[Place] = Lru()
         self._stale: Lru[Place] = Lru()
         self._hits: Counter[Place] = Counter()
         self._uses = Uses()
         self._log = MemoryLog()
-        self._servings: deque[Serving] = deque(maxlen=_SERVINGS_KEPT)
-        self._bad: defaultdict[str, set[frozenset[str]]] = defaultdict(set)
+        self._pairs = MemoryPairs()
         self._suspended: dict[Place, Vector | None] = {}
         self._corpora = MemoryCorpora(self, self._open)
-        self._journal = MemoryJournal(self._confirm, self._open)
+        self._journal = MemoryJournal(self._confirm, self._open, self._by_id.__contains__)
+        self._shelf = MemoryShelf(self._open, self._by_id.__contains__)
         self._facts: dict[str, str] = {}
         self._tallies: Counter[str] = Counter()
         self._closed = False
@@ -72,15 +74,20 @@ class MemoryStore:
         """See `Store.journal`."""
         return self._journal
 
+    @property
+    def shelf(self) -> MemoryShelf:
+        """See `Store.shelf`."""
+        return self._shelf
+
     def nearest(
         self, partition: str, vector: Vector, k: int, *, asked: str, now: float
     ) -> Sequence[Candidate]:
         """See `Store.nearest`."""
         with self._open():
-            index = self._indexes.get(partition)
-            if index is None or index.dimension != len(vector):
+            index = self._vectors.index(partition, len(vector))
+            if index is None:
                 return []
-            bad = self._bad.get(partition, set())
+            bad = self._pairs.bad_in(partition)
             wanted = k
             while True:
                 found = [
@@ -118,7 +125,7 @@ class MemoryStore:
         place = entry.place
         due = self._uses.add(place)
         if asked != place[1]:
-            self._uses.serve((entry.id, *place, asked))
+            self._uses.serve((entry.id, *place, asked, entry.identity.tenant))
             due = True
         if due and self.lock.acquire(blocking=False):
             try:
@@ -146,9 +153,7 @@ class MemoryStore:
         """See `Store.report_bad`."""
         with self._open():
             self._apply_uses()
-            for served, partition, key, asked in self._servings:
-                if served == entry_id:
-                    self._bad[partition].add(frozenset((asked, key)))
+            self._pairs.report(entry_id)
             place = self._by_id.get(entry_id)
             if place is None:
                 return False
@@ -168,6 +173,28 @@ class MemoryStore:
             gone = [entry for entry in self._entries.values() if entry.identity.scope == scope]
             self._log.note(Selector(scope=scope))
             return self._drop_all(gone)
+
+    def forget(self, tenant: str) -> Forgotten:
+        """See `Store.forget`."""
+        with self._open():
+            if not tenant:  # what is nobody's
+                return Forgotten()
+            gone = [entry for entry in self._entries.values() if entry.identity.tenant == tenant]
+            size = sum(map(self._size, gone)) + self._journal.forget(tenant)
+            size += self._shelf.forget(tenant)
+            self._drop_all(gone)
+            self._apply_uses()  # so that none is left that waits
+            self._pairs.forget(tenant)
+            self._log.begin_anew()
+            return Forgotten(len(gone), size)
+
+    def _size(self, entry: Entry) -> int:
+        """Return how many bytes an entry takes with its vector and its reach."""
+        vector = self._suspended.get(entry.place)
+        if vector is None:
+            vector = self._vectors.get(entry.place)
+        size = len(codec.encode(entry)) + self._corpora.size(entry.id)
+        return size + (0 if vector is None else vector.nbytes)
 
     def purge(self, now: float) -> int:
         """See `Store.purge`."""
@@ -201,11 +228,9 @@ class MemoryStore:
             self._apply_uses()
             every = [e for e in self._entries.values() if scope in (None, e.identity.scope)]
             mine = [entry for entry in every if not entry.invalidated]
-            indexes = self._indexes
-            indexed = [e for e in mine if (i := indexes.get(e.place[0])) and e.place[1] in i]
             return StoreStats(
                 entries=len(mine),
-                vectors=len(indexed),
+                vectors=sum(entry.place in self._vectors for entry in mine),
                 answer_bytes=sum(len(e.answer.text.encode()) + len(e.answer.payload) for e in mine),
                 hits=sum(self._hits[entry.place] for entry in mine),
                 invalidated=len(every) - len(mine),
@@ -238,9 +263,7 @@ class MemoryStore:
 
     def suspend(self, entry: Entry, change: str) -> None:
         """See `Entries.suspend`."""
-        partition, key = entry.place
-        index = self._indexes.get(partition)
-        vector = None if index is None else index.get(key)
+        vector = self._vectors.get(entry.place)
         hits = self._hits[entry.place]
         self._mark(entry, change)
         self._suspended[entry.place] = vector
@@ -304,7 +327,7 @@ class MemoryStore:
 
     def _apply_uses(self) -> None:
         pending = self._uses.take()
-        self._servings.extend(pending.servings)
+        self._pairs.serve(pending.servings)
         for place, hits in pending.hits.items():
             if place in self._entries:
                 self._recency.use(place)
@@ -316,16 +339,12 @@ class MemoryStore:
         return self.lock
 
     def _keep(self, entry: Entry, vector: Vector | None) -> None:
-        partition, key = entry.place
-        self._entries[partition, key] = entry
+        self._entries[entry.place] = entry
         self._by_id[entry.id] = entry.place
         self._dependencies.add(entry)
         self._recency.add(entry.place)
         if vector is not None:
-            index = self._indexes.get(partition)
-            if index is None or index.dimension != len(vector):
-                index = self._indexes[partition] = FlatIndex(len(vector))
-            index.set(key, vector)
+            self._vectors.set(entry.place, vector)
 
     def _end(self, entry: Entry) -> None:
         """Make sure that a suspended entry will not hold again."""
@@ -364,12 +383,4 @@ class MemoryStore:
         self._dependencies.drop(entry)
         self._recency.drop(entry.place)
         self._hits.pop(entry.place, None)
-        self._unindex(entry)
-
-    def _unindex(self, entry: Entry) -> None:
-        partition, key = entry.place
-        index = self._indexes.get(partition)
-        if index is not None:
-            index.remove(key)
-            if not len(index):
-                del self._indexes[partition]
+        self._vectors.drop(entry.place)

@@ -5,6 +5,7 @@ from contextlib import AbstractContextManager
 from itertools import takewhile
 from typing import Protocol
 
+import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
@@ -232,6 +233,11 @@ class MemoryCorpora:
             if here.reach.pop(entry_id, None) is not None:
                 here.reaches.drop(entry_id)
                 here.differences.pop(entry_id, None)
+
+    def size(self, entry_id: str) -> int:
+        """Return how many bytes the reach of an entry takes, if it has one."""
+        reaches = (here.reach.get(entry_id) for here in self._corpora.values())
+        return sum(len(msgspec.msgpack.encode(reach)) for reach in reaches if reach is not None)
 
     def has_reach(self, entry_id: str, corpus: str) -> bool:
         """Tell whether an entry has a reach in this corpus."""

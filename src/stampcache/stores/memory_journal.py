@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from itertools import islice
 
+import msgspec
 from msgspec import Struct
 
 from stampcache.freshness import ONE_CHANGE_S, Observed, together
@@ -36,9 +37,11 @@ class MemoryJournal:
         self,
         confirm: Callable[[Entry, float, float | None], None],
         opened: Callable[[], AbstractContextManager[object]],
+        is_there: Callable[[str], bool],
     ) -> None:
         self._confirm = confirm
         self._open = opened
+        self._is_there = is_there
         self._sources: dict[_Place, _Source] = {}
         self._verdicts: deque[Verdict] = deque(maxlen=VERDICTS_KEPT)
 
@@ -87,7 +90,8 @@ class MemoryJournal:
     def judged(self, verdict: Verdict) -> None:
         """See `Journal.judged`."""
         with self._open():
-            self._verdicts.append(verdict)
+            if not verdict.tenant or self._is_there(verdict.entry_id):
+                self._verdicts.append(verdict)
 
     def verdict(self, entry_id: str) -> Verdict | None:
         """See `Journal.verdict`."""
@@ -99,6 +103,13 @@ class MemoryJournal:
         """See `Journal.verdicts`."""
         with self._open():
             return list(islice(reversed(self._verdicts), count))
+
+    def forget(self, tenant: str) -> int:
+        """Remove the verdicts on a tenant's entries; return how many bytes these took."""
+        gone = [one for one in self._verdicts if one.tenant == tenant]
+        kept = [one for one in self._verdicts if one.tenant != tenant]
+        self._verdicts = deque(kept, maxlen=VERDICTS_KEPT)
+        return sum(len(msgspec.msgpack.encode(one)) for one in gone)
 
 
 def _more(observed: Observed, changed: bool, seconds: float) -> Observed:

@@ -37,6 +37,12 @@ class MemoryLog:
             self._forgotten = self._changes.popleft().sequence
         return self.sequence
 
+    def begin_anew(self) -> None:
+        """Keep nothing of what was logged; whatever began before is refused."""
+        self.sequence += 1
+        self._forgotten = self.sequence
+        self._changes.clear()
+
     def refused(self, entry: Entry, fence: int, reach: Reach | None) -> str:
         """Say which change after the fence refuses a fill; empty: none."""
         if fence < self._forgotten:

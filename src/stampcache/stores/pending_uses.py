@@ -8,8 +8,8 @@ from msgspec import Struct
 Place = tuple[str, str]
 """Partition and ExactKey."""
 
-Serving = tuple[str, str, str, str]
-"""Entry id, partition, key of the entry, key of the question it was served to."""
+Serving = tuple[str, str, str, str, str]
+"""Entry id, partition, key of the entry, key of the question it was served to, tenant."""
 
 _NOTED = 4_096
 _PLACES = 4_096

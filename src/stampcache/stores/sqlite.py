@@ -13,16 +13,18 @@ from pathlib import Path
 from stampcache.corpora import Reach, Standing
 from stampcache.errors import CodecError
 from stampcache.model import Candidate, Entry, Selector, Vector
-from stampcache.ports import AsyncStore, Receipt, StoreStats
-from stampcache.stores import codec, sqlite_text
+from stampcache.ports import AsyncStore, Forgotten, Receipt, StoreStats
+from stampcache.stores import sqlite_text
 from stampcache.stores import sqlite_writes as writes
 from stampcache.stores.aio import ThreadedStore
+from stampcache.stores.keys import EncryptionKey, open_codec
 from stampcache.stores.pending_uses import Pending, Serving, Uses
 from stampcache.stores.selection import unmarked
 from stampcache.stores.sqlite_corpora import SqliteCorpora
 from stampcache.stores.sqlite_file import SqliteFile, translated
 from stampcache.stores.sqlite_journal import SqliteJournal
 from stampcache.stores.sqlite_replica import SqliteReplica
+from stampcache.stores.sqlite_shelf import SqliteShelf
 
 CAPACITY = 100_000
 NEAR_CAPACITY = 100_000
@@ -33,7 +35,10 @@ _SERVINGS_KEPT = 100_000
 
 
 class SqliteStore:
-    """Entries in one SQLite file. ``capacity`` bounds the file, ``near_capacity`` this process's copy."""
+    """Entries in one SQLite file. ``capacity`` bounds the file, ``near_capacity`` this process's copy.
+
+    With an ``encryption_key`` questions and answers are unreadable in the file (ADR 0027).
+    """
 
     def __init__(
         self,
@@ -43,16 +48,24 @@ class SqliteStore:
         near_capacity: int = NEAR_CAPACITY,
         vector_capacity: int = VECTOR_CAPACITY,
         timeout_s: float = 5.0,
+        encryption_key: EncryptionKey | None = None,
     ) -> None:
         self.url = f"sqlite:///{path}"
         self._capacity = capacity
         self._uses = Uses()
         self._file = SqliteFile(Path(path), timeout_s=timeout_s)
+        try:
+            opened = open_codec(encryption_key, name=self.url, claim=self._claim, fact=self._fact)
+        except BaseException:
+            self._file.close()
+            raise
+        self._codec, self._secret = opened.codec, opened.secret
         self._replica = SqliteReplica(
-            self._file, near_capacity=near_capacity, vector_capacity=vector_capacity
+            self._file, self._codec, near_capacity=near_capacity, vector_capacity=vector_capacity
         )
-        self.journal = SqliteJournal(self._file, self._same_process)
-        self.corpora = SqliteCorpora(self._file, self._same_process, self._trim)
+        self.journal = SqliteJournal(self._file, self._codec, self._same_process)
+        self.corpora = SqliteCorpora(self._file, self._codec, self._same_process, self._trim)
+        self.shelf = SqliteShelf(self._file, self._codec, self._same_process)
 
     # -- reading -----------------------------------------------------------------------------------
 
@@ -64,7 +77,7 @@ class SqliteStore:
             return self._replica.fetch((partition, key))
         except CodecError:
             with self._file.transaction() as writer:
-                writes.delete_damaged(writer, (partition, key))
+                writes.delete_damaged(writer, self._codec, (partition, key))
             raise
 
     def peek(self, partition: str, key: str) -> Entry | None:
@@ -108,14 +121,15 @@ class SqliteStore:
         """See `Store.put`."""
         self._same_process()
         entry = unmarked(entry)
-        body = writes.Body(codec.encode(entry), vector, reach)
+        coded = None if vector is None else self._codec.encode_vector(vector, entry.place)
+        body = writes.Body(self._codec.encode(entry), coded, reach)
         with self._file.transaction() as writer:
-            change = writes.fenced(writer, entry, fence, reach)
+            change = writes.fenced(writer, self._codec, entry, fence, reach)
             if change:
                 return Receipt(stored=False, change=change)
             written = self._write_uses(writer)
             sequence = writes.log(writer, entry.place)
-            writes.write(writer, entry, body, sequence)
+            writes.write(writer, self._codec, entry, body, sequence)
             evicted = writes.evict(writer, self._capacity)
             self._trim(writer, sequence)
         self._uses.written(written)
@@ -126,12 +140,12 @@ class SqliteStore:
         """See `Store.fenced`."""
         self._same_process()
         with self._file.reading, translated(), self._file.snapshot() as reader:
-            return writes.fenced(reader, entry, fence, None)
+            return writes.fenced(reader, self._codec, entry, fence, None)
 
     def touch(self, entry: Entry, asked: str) -> None:
         """See `Store.touch`. Uses are written with the next `put`; a semantic serving at once."""
         if asked != entry.identity.key:
-            self._note_serving((entry.id, *entry.place, asked))
+            self._note_serving((entry.id, *entry.place, asked, entry.identity.tenant))
         if self.use(entry):
             self.write_uses()
 
@@ -208,8 +222,8 @@ class SqliteStore:
         with self._file.transaction() as writer:
             writes.end(writer, writer.execute(away.statement, away.values) if away else [])
             rows = writer.execute(where.statement, where.values).fetchall() if where else []
-            marked = writes.mark(writer, rows, str(selector))
-            self._trim(writer, writes.log_change(writer, selector))
+            marked = writes.mark(writer, self._codec, rows, str(selector))
+            self._trim(writer, writes.log_change(writer, self._codec, selector))
             return marked
 
     def clear(self, scope: str) -> int:
@@ -218,8 +232,27 @@ class SqliteStore:
         with self._file.transaction() as writer:
             rows = writer.execute(sqlite_text.BY_SCOPE, (scope,)).fetchall()
             gone = writes.delete(writer, rows)
-            self._trim(writer, writes.log_change(writer, Selector(scope=scope)))
+            change = Selector(scope=scope)
+            self._trim(writer, writes.log_change(writer, self._codec, change))
             return gone
+
+    def forget(self, tenant: str) -> Forgotten:
+        """See `Store.forget`. It writes the whole file anew, which takes seconds per gigabyte."""
+        self._same_process()
+        if not tenant:  # what is nobody's
+            return Forgotten()
+        with self._file.transaction() as writer:
+            written = self._write_uses(writer)
+            forgotten = writes.forget(writer, tenant)
+            (due,) = writer.execute(sqlite_text.REWRITE_DUE).fetchone()
+        self._uses.written(written)
+        self._file.rewrite()
+        with self._file.transaction() as writer:
+            writer.execute(sqlite_text.REWRITTEN, (due,))
+        with self._file.reading:
+            self._replica.flush()
+        self.corpora.forget()
+        return forgotten
 
     def purge(self, now: float) -> int:
         """See `Store.purge`."""
@@ -231,12 +264,23 @@ class SqliteStore:
     # -- facts, counters, health -------------------------------------------------------------------
 
     def claim(self, name: str, value: str) -> str:
-        """See `Store.claim`."""
+        """See `Store.claim`. The secret of tenants is kept as hidden as what it protects."""
         self._same_process()
+        if name != "secret" or self._secret is None:
+            return self._claim(name, value)
+        self._claim(name, "hidden")  # that it is in use, for who looks into the file
+        return self._secret
+
+    def _claim(self, name: str, value: str) -> str:
         with self._file.transaction() as writer:
             writer.execute(sqlite_text.CLAIM, (name, value))
             row = writer.execute(sqlite_text.FACT, (name,)).fetchone()
             return str(row[0])
+
+    def _fact(self, name: str) -> str | None:
+        with self._file.reading, translated():
+            row = self._file.reader.execute(sqlite_text.FACT, (name,)).fetchone()
+        return None if row is None else str(row[0])
 
     def tally(self, counts: Mapping[str, int]) -> None:
         """See `Store.tally`."""
@@ -273,15 +317,20 @@ class SqliteStore:
             reader = self._file.reader
             (integrity,) = reader.execute("PRAGMA quick_check(1)").fetchone()
             damaged = 0
-            for (body,) in reader.execute("SELECT body FROM stampcache_entries"):
+            (due,) = reader.execute(sqlite_text.REWRITE_DUE).fetchone()
+            for partition, key, body in reader.execute(sqlite_text.BODIES):
                 try:
-                    codec.decode(body)
+                    self._codec.decode(body, (partition, key))
                 except CodecError:
                     damaged += 1
         found = []
         if integrity != "ok":
             found.append(
                 f"SQLite says: {integrity}. Move the file away and let the cache start anew."
+            )
+        if due:
+            found.append(
+                "A tenant was forgotten, but its bytes may still be in the file: forget it again."
             )
         if damaged:
             found.append(f"Damaged entries: {damaged}; each is dropped when it is asked for.")

@@ -24,9 +24,10 @@ from stampcache.corpora import (
 )
 from stampcache.errors import CodecError
 from stampcache.model import Entry
-from stampcache.stores import codec, sqlite_text
 from stampcache.stores import sqlite_reached as reached
+from stampcache.stores import sqlite_text
 from stampcache.stores import sqlite_writes as writes
+from stampcache.stores.codec import Beside, Codec, amended
 from stampcache.stores.reaches import Reaches, Touched
 from stampcache.stores.sqlite_file import SqliteFile, store_error, translated
 
@@ -36,7 +37,6 @@ _ALL = -1
 _Stored: TypeAlias = tuple[int, bytes, int]
 """The row of an answer, its reach as bytes, and the sequence of its storing."""
 
-_REACH = msgspec.msgpack.Decoder(Reach)
 _INTENT = msgspec.msgpack.Decoder(Intent)
 
 
@@ -47,9 +47,9 @@ class _Loaded:
         self.reaches: Reaches[int] = Reaches()
         self.sequence = 0
 
-    def take(self, rows: Sequence[_Stored]) -> Mapping[int, Reach]:
+    def take(self, codec: Codec, corpus: str, rows: Sequence[_Stored]) -> Mapping[int, Reach]:
         """Take up reaches; return them, too."""
-        new = {row: _REACH.decode(body) for row, body, _ in rows}
+        new = {row: reached.reach_from(codec, body, row, corpus) for row, body, _ in rows}
         self.reaches.update(new)
         if rows:
             self.sequence = rows[-1][2]
@@ -62,10 +62,12 @@ class SqliteCorpora:
     def __init__(
         self,
         file: SqliteFile,
+        codec: Codec,
         same_process: Callable[[], None],
         trim: Callable[[sqlite3.Connection, int], None],
     ) -> None:
         self._file = file
+        self._codec = codec
         self._same_process = same_process
         self._trim = trim
         self.flush()
@@ -76,6 +78,12 @@ class SqliteCorpora:
         self._loaded: dict[str, _Loaded] = {}
         self._standings: dict[str, Standing] = {}
         self._version = -1
+        self._forgets = 0
+
+    def forget(self) -> None:
+        """Let go of what was read of answers: some are forgotten."""
+        with self._scoring:
+            self._loaded = {}
 
     # -- how corpora stand -------------------------------------------------------------------------
 
@@ -111,7 +119,7 @@ class SqliteCorpora:
         """See `Corpora.declare`."""
         self._same_process()
         with self._file.transaction() as writer:
-            _know(writer, corpus, now)
+            _know(writer, self._codec, corpus, now)
             writer.execute(sqlite_text.DECLARE, (now, silence_s, corpus))
         standing = self.standing(corpus)
         assert standing is not None
@@ -135,7 +143,7 @@ class SqliteCorpora:
         """See `Corpora.begin`."""
         self._same_process()
         with self._file.transaction() as writer:
-            _know(writer, corpus, intent.at)
+            _know(writer, self._codec, corpus, intent.at)
             body = msgspec.msgpack.encode(intent)
             writer.execute(sqlite_text.INTEND, (intent.id, corpus, body))
 
@@ -143,20 +151,22 @@ class SqliteCorpora:
         """See `Corpora.commit`."""
         self._same_process()
         with self._scoring:
-            loaded = self._loaded.setdefault(corpus, _Loaded())
             touched: Touched[int] = {}
             with self._file.reading, translated(), self._file.snapshot() as reader:
+                self._follow_forgets(reader)
                 expected = _written(reader, corpus, change)
+            loaded = self._loaded.setdefault(corpus, _Loaded())
             if expected:
                 self._catch_up(corpus, loaded)
                 touched = loaded.reaches.touched(expected)
             with self._file.transaction() as writer:
-                _know(writer, corpus, now)
+                _know(writer, self._codec, corpus, now)
                 change = _contested(writer, corpus, intent, change, now)
                 done = _written(writer, corpus, change)
                 committed = Committed()
                 if done:
-                    late = loaded.take(_stored_since(writer, corpus, loaded, _ALL))
+                    rows = _stored_since(writer, corpus, loaded, _ALL)
+                    late = loaded.take(self._codec, corpus, rows)
                     if done != expected:
                         touched = loaded.reaches.touched(done)
                     else:
@@ -195,7 +205,7 @@ class SqliteCorpora:
         with self._file.reading, translated():
             for query in (sqlite_text.SAMPLE_AFTER, sqlite_text.SAMPLE_BEFORE):
                 values = (corpus, settings, after, count - len(found))
-                found += _decoded(self._file.reader.execute(query, values))
+                found += _decoded(self._codec, self._file.reader.execute(query, values))
         return found
 
     def reach(self, entry: Entry) -> Reach | None:
@@ -203,7 +213,7 @@ class SqliteCorpora:
         self._same_process()
         with self._file.reading, translated():
             row = self._file.reader.execute(sqlite_text.REACH, (entry.id,)).fetchone()
-        return None if row is None else _REACH.decode(row[0])
+        return None if row is None else reached.reach_from(self._codec, row[0], row[1], row[2])
 
     # -- inside ------------------------------------------------------------------------------------
 
@@ -229,9 +239,14 @@ class SqliteCorpora:
         while True:
             with self._file.reading, translated():
                 rows = _stored_since(self._file.reader, corpus, loaded)
-            loaded.take(rows)
+            loaded.take(self._codec, corpus, rows)
             if len(rows) < _LOADED_AT_ONCE:
                 return
+
+    def _follow_forgets(self, reader: sqlite3.Connection) -> None:
+        (forgets,) = reader.execute(sqlite_text.FORGETS).fetchone()
+        if forgets != self._forgets:
+            self._loaded, self._forgets = {}, forgets
 
     def _take_over(
         self,
@@ -243,8 +258,8 @@ class SqliteCorpora:
         doubts: bool,
     ) -> Committed:
         trace = differing.trace_of(corpus, done)
-        reached.mark_beside(writer, trace)
-        sequence = writes.log_change(writer, trace)
+        reached.mark_beside(writer, self._codec, trace)
+        sequence = writes.log_change(writer, self._codec, trace)
         if doubts:
             writer.execute(sqlite_text.DOUBT, (sequence, corpus))
         gone = [(corpus, chunk.id) for chunk in done.removed]
@@ -256,20 +271,20 @@ class SqliteCorpora:
         reaches = self._loaded[corpus].reaches
         found = list[reached.Row]()
         for row in touched:
-            one = reached.read(writer, row)
+            one = reached.read(writer, self._codec, row, corpus)
             if one is None:
                 reaches.drop(row)  # it was deleted since it was loaded
             else:
                 found.append(one)
-        committed = reached.shift(writer, found, touched, str(trace))
+        committed = reached.shift(writer, self._codec, found, touched, str(trace))
         self._trim(writer, sequence)
         return committed
 
 
-def _know(writer: sqlite3.Connection, corpus: str, now: float) -> None:
+def _know(writer: sqlite3.Connection, codec: Codec, corpus: str, now: float) -> None:
     """Watch a corpus from now on, if nobody does: whatever was written before was not seen."""
     if writer.execute(sqlite_text.KNOW, (corpus, now)).rowcount:
-        writes.log_change(writer, Trace(corpus=corpus, unknown=True))
+        writes.log_change(writer, codec, Trace(corpus=corpus, unknown=True))
 
 
 def _contested(
@@ -345,13 +360,14 @@ def _stored_since(
     return reader.execute(sqlite_text.REACHES_SINCE, values).fetchall()
 
 
-def _decoded(rows: sqlite3.Cursor) -> list[Entry]:
+def _decoded(codec: Codec, rows: sqlite3.Cursor) -> list[Entry]:
     """Return entries from rows, but for those that are damaged: who asks for them is told."""
     found = []
-    for body, *beside in rows:
+    for partition, key, body, mark, *beside in rows:
+        place = (partition, key)
         try:
-            entry = codec.decode(body)
+            entry = codec.decode(body, place)
         except CodecError:
             continue
-        found.append(codec.amended(entry, codec.Beside(*beside)))
+        found.append(amended(entry, Beside(codec.show_mark(mark, place), *beside)))
     return found

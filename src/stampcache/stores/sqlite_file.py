@@ -99,6 +99,21 @@ class SqliteFile:
             if self.reader.in_transaction:  # nothing was written, so this only ends the reading
                 self.reader.execute("ROLLBACK")
 
+    def rewrite(self) -> None:
+        """Write the file anew, so that neither it nor its log holds what was deleted.
+
+        Raises:
+            StoreError: it is not done; what was deleted is not served, but may still be there.
+        """
+        with self.writing, self.reading, translated():
+            self.writer.execute("VACUUM")
+            (busy, _, _) = self.writer.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
+        if busy:
+            raise StoreError(
+                "Another process reads the SQLite file for long, so that deleted bytes are still in"
+                " its log; run this again."
+            )
+
     def close(self) -> None:
         """Close all connections; closing twice does nothing."""
         if not self._closed:

@@ -8,11 +8,14 @@ from collections.abc import Sequence
 
 import msgspec
 from msgspec import Struct
+from msgspec.structs import replace
 
 from stampcache import differing
 from stampcache.corpora import Committed, Difference, Reach, Trace
+from stampcache.errors import CodecError
 from stampcache.stores import sqlite_text
 from stampcache.stores import sqlite_writes as writes
+from stampcache.stores.codec import Codec
 from stampcache.stores.reaches import Touched
 
 _REACH = msgspec.msgpack.Decoder(Reach)
@@ -30,7 +33,7 @@ class Row(Struct, frozen=True):
     differences: tuple[Difference, ...]
 
 
-def mark_beside(writer: sqlite3.Connection, trace: Trace) -> None:
+def mark_beside(writer: sqlite3.Connection, codec: Codec, trace: Trace) -> None:
     """Mark what a write concerns of the entries that have no reach in its corpus, by what they cite."""
     for suspended in (True, False):
         rows = set[writes.Row]()
@@ -41,18 +44,23 @@ def mark_beside(writer: sqlite3.Connection, trace: Trace) -> None:
         if suspended:
             writes.end(writer, rows)
         else:
-            writes.mark(writer, sorted(rows, key=lambda row: row[1:]), str(trace))
+            writes.mark(writer, codec, sorted(rows, key=lambda row: row[1:]), str(trace))
 
 
 def shift(
-    writer: sqlite3.Connection, found: Sequence[Row], touched: Touched[int], change: str
+    writer: sqlite3.Connection,
+    codec: Codec,
+    found: Sequence[Row],
+    touched: Touched[int],
+    change: str,
 ) -> Committed:
     """Keep how answers differ now; mark those that hold no more, restore those that hold again."""
     differing_now, stale, restored = list[tuple[bytes | None, int]](), list[Row](), list[Row]()
     for one in sorted(found, key=lambda one: (one.partition, one.key)):
         after = differing.settled(one.reach, one.differences, touched[one.row])
         if after != one.differences:
-            differing_now.append((msgspec.msgpack.encode(after) if after else None, one.row))
+            raw = codec.hide(msgspec.msgpack.encode(after), "differences", str(one.row))
+            differing_now.append((raw if after else None, one.row))
         holds = differing.holds(one.reach, after)
         if holds is bool(one.invalidated):
             (restored if holds else stale).append(one)
@@ -69,17 +77,33 @@ def shift(
     return Committed(len(stale), len(restored))
 
 
-def read(writer: sqlite3.Connection, row: int) -> Row | None:
+def read(writer: sqlite3.Connection, codec: Codec, row: int, corpus: str) -> Row | None:
     """Return an answer with a reach; ``None`` where it is gone."""
     found = writer.execute(sqlite_text.REACHED, (row,)).fetchone()
     if found is None:
         return None
     partition, key, invalidated, body, differences = found
+    reach = reach_from(codec, body, row, corpus)
+    differs: tuple[Difference, ...] = ()
+    if differences is not None:
+        try:
+            differs = _DIFFERENCES.decode(codec.show(differences, "differences", str(row)))
+        except CodecError:
+            reach = replace(reach, for_good=True)  # nobody knows what would bring it back
+            differs = (differing.LOST,)
     return Row(
         row=row,
         partition=partition,
         key=key,
-        invalidated=invalidated,
-        reach=_REACH.decode(body),
-        differences=() if differences is None else _DIFFERENCES.decode(differences),
+        invalidated=codec.show_mark(invalidated, (partition, key)),
+        reach=reach,
+        differences=differs,
     )
+
+
+def reach_from(codec: Codec, body: bytes, row: int, corpus: str) -> Reach:
+    """Return the reach of the entry in a row; of one that cannot be read, that any write ends it."""
+    try:
+        return _REACH.decode(codec.show(body, "reach", str(row)))
+    except CodecError:
+        return Reach(corpus=corpus, for_good=True, why="its reach cannot be read")

@@ -7,12 +7,11 @@ was. All reading is done under the lock of the reading connection.
 import sqlite3
 from collections.abc import Sequence
 
-import numpy as np
-
 from stampcache.errors import CodecError
 from stampcache.indexes.flat import FlatIndex
 from stampcache.model import Candidate, Entry, Vector
-from stampcache.stores import codec, sqlite_text
+from stampcache.stores import sqlite_text
+from stampcache.stores.codec import Beside, Codec, amended
 from stampcache.stores.pending_uses import Place
 from stampcache.stores.replica import LoadedIndexes, NearCache
 from stampcache.stores.sqlite_file import SqliteFile, store_error, translated
@@ -22,8 +21,11 @@ from stampcache.ttl import expired
 class SqliteReplica:
     """Decoded entries and loaded vector indexes, as new as the last commit to the file."""
 
-    def __init__(self, file: SqliteFile, *, near_capacity: int, vector_capacity: int) -> None:
+    def __init__(
+        self, file: SqliteFile, codec: Codec, *, near_capacity: int, vector_capacity: int
+    ) -> None:
         self._file = file
+        self._codec = codec
         self._near = NearCache(near_capacity)
         self._indexes = LoadedIndexes(vector_capacity)
         self._version = -1
@@ -139,7 +141,7 @@ class SqliteReplica:
         if index is None:
             return
         row = self._file.reader.execute(sqlite_text.VECTOR, place).fetchone()
-        vector = None if row is None or row[0] is None else np.frombuffer(row[0], np.float32)
+        vector = None if row is None or row[0] is None else self._vector(row[0], place)
         if vector is not None and len(vector) == index.dimension:
             index.set(place[1], vector)
         else:
@@ -149,8 +151,9 @@ class SqliteReplica:
         row = self._file.reader.execute(sqlite_text.ENTRY, place).fetchone()
         if row is None:
             return None
-        sequence, body, *beside = row
-        entry = codec.amended(codec.decode(body), codec.Beside(*beside))
+        sequence, body, mark, *beside = row
+        shown = Beside(self._codec.show_mark(mark, place), *beside)
+        entry = amended(self._codec.decode(body, place), shown)
         self._near.keep(entry, sequence)
         return entry
 
@@ -167,16 +170,19 @@ class SqliteReplica:
     def _index(self, partition: str, dimension: int) -> FlatIndex:
         index = self._indexes.get(partition)
         if index is None or index.dimension != dimension:
-            rows = self._file.reader.execute(
-                sqlite_text.VECTORS, (partition, dimension * 4)
-            ).fetchall()
+            size = self._codec.vector_size(dimension)
+            rows = self._file.reader.execute(sqlite_text.VECTORS, (partition, size)).fetchall()
             index = FlatIndex(dimension)
             if rows:
-                raw = b"".join(row[1] for row in rows)
-                vectors = np.frombuffer(raw, np.float32).reshape(len(rows), dimension)
-                index.fill((row[0] for row in rows), vectors)
+                index.fill(*self._codec.decode_vectors(rows, partition, dimension))
             self._indexes.load(partition, index)
         return index
+
+    def _vector(self, raw: bytes, place: Place) -> Vector | None:
+        try:
+            return self._codec.decode_vector(raw, place)
+        except CodecError:
+            return None  # its entry is found by its own question, or found damaged then
 
     def _bad_for(self, partition: str, asked: str) -> frozenset[str]:
         rows = self._file.reader.execute(sqlite_text.BAD, (partition, asked)).fetchall()

@@ -169,6 +169,40 @@ _JOURNAL = """
     CREATE INDEX stampcache_verdicts_entry ON stampcache_verdicts (entry_id);
 """
 
+_SHELVES = """
+    CREATE TABLE stampcache_shelves (
+        id INTEGER PRIMARY KEY AUTOINCREMENT,
+        shelf TEXT NOT NULL,
+        key TEXT NOT NULL,
+        tenant TEXT NOT NULL,
+        body BLOB NOT NULL,
+        UNIQUE (shelf, key)
+    );
+    CREATE INDEX stampcache_shelves_order ON stampcache_shelves (shelf, id);
+    CREATE INDEX stampcache_shelves_tenant ON stampcache_shelves (tenant);
+"""
+# What was made before encryption is in plain, and says so from now on. A verdict on an entry that is gone
+# quotes a question, and nobody could say whose.
+_TENANTS = """
+    CREATE INDEX stampcache_entries_tenant ON stampcache_entries (tenant);
+    ALTER TABLE stampcache_servings ADD COLUMN tenant TEXT NOT NULL DEFAULT '';
+    UPDATE stampcache_servings SET tenant = coalesce((SELECT entries.tenant
+        FROM stampcache_entries AS entries
+        WHERE entries.partition = stampcache_servings.partition LIMIT 1), '');
+    ALTER TABLE stampcache_bad ADD COLUMN tenant TEXT NOT NULL DEFAULT '';
+    UPDATE stampcache_bad SET tenant = coalesce((SELECT entries.tenant
+        FROM stampcache_entries AS entries
+        WHERE entries.partition = stampcache_bad.partition LIMIT 1), '');
+    ALTER TABLE stampcache_verdicts ADD COLUMN tenant TEXT NOT NULL DEFAULT '';
+    UPDATE stampcache_verdicts SET tenant = coalesce((SELECT entries.tenant
+        FROM stampcache_entries AS entries
+        WHERE entries.entry_id = stampcache_verdicts.entry_id), '');
+    DELETE FROM stampcache_verdicts WHERE tenant = '';
+    INSERT INTO stampcache_counts VALUES ('forgets', 0), ('rewrite_due', 0);
+    INSERT OR IGNORE INTO stampcache_facts SELECT 'encryption', 'none'
+        FROM stampcache_facts WHERE name = 'schema';
+"""
+
 
 class _Cited(Struct, frozen=True):
     """What a body of schema 1 says of a piece of evidence; like all that a step uses, never changed."""
@@ -228,6 +262,8 @@ _STEPS = (
     _Step(_MARKS_AND_DEPENDENCIES, _copy_out_of_bodies),
     _Step(_CORPORA),
     _Step(_JOURNAL),
+    _Step(_SHELVES),
+    _Step(_TENANTS),
 )
 
 

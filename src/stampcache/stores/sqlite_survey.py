@@ -13,7 +13,8 @@ from msgspec.structs import replace
 
 from stampcache.errors import CodecError, StoreError
 from stampcache.model import Entry, Stamps
-from stampcache.stores import codec
+from stampcache.stores.codec import Codec
+from stampcache.stores.keys import EncryptionKey, open_codec
 from stampcache.stores.sqlite_file import store_error
 
 _HOLDING = "(SELECT * FROM stampcache_entries WHERE invalidated = '')"
@@ -23,7 +24,10 @@ _STAMPS = (
     " WHERE ?1 IS NULL OR scope = ?1 GROUP BY 1, 2, 3, 4, 5 ORDER BY 6 DESC, 1, 2, 3, 4, 5"
 )
 _IN_PARTITION = "SELECT count(*) FROM {holding} WHERE partition = ?"
-_IN_SCOPE = "SELECT body, expires_at FROM {holding} WHERE scope = ? ORDER BY used DESC LIMIT ?"
+_IN_SCOPE = (
+    "SELECT partition, key, body, expires_at FROM {holding} WHERE scope = ?"
+    " ORDER BY used DESC LIMIT ?"
+)
 _TABLES = "SELECT count(*) FROM sqlite_master WHERE type = 'table' AND name = ?"
 _DIMENSION = "dimension:"
 
@@ -38,9 +42,15 @@ class StampCount(Struct, frozen=True):
 class SqliteSurvey:
     """A read-only view of one file; make one with `survey`."""
 
-    def __init__(self, path: Path, connection: sqlite3.Connection) -> None:
+    def __init__(
+        self,
+        path: Path,
+        connection: sqlite3.Connection,
+        encryption_key: EncryptionKey | None = None,
+    ) -> None:
         self.path = path
         self._connection = connection
+        self._encryption_key = encryption_key
         self.holds_cache = self._number(_TABLES, "stampcache_facts") > 0
         self._facts = dict[str, str]()
         if self.holds_cache:
@@ -57,6 +67,11 @@ class SqliteSurvey:
     def has_secret(self) -> bool:
         """Whether the tenants' keys are derived from a secret that the file itself holds."""
         return "secret" in self._facts
+
+    @property
+    def is_encrypted(self) -> bool:
+        """Whether questions and answers are unreadable without a key."""
+        return self._facts.get("encryption", "none") != "none"
 
     @property
     def dimensions(self) -> Mapping[str, int]:
@@ -92,17 +107,32 @@ class SqliteSurvey:
         return self._number(self._of_holding(_IN_PARTITION), partition)
 
     def latest(self, scope: str, limit: int) -> Iterator[Entry]:
-        """Yield the entries of a scope digest that hold, latest used first, without damaged ones."""
+        """Yield the entries of a scope digest that hold, latest used first, without damaged ones.
+
+        Raises:
+            ConfigError: they are encrypted, and the key is missing or another one.
+        """
+        codec = self._codec()
         rows = self._connection.execute(self._of_holding(_IN_SCOPE), (scope, limit))
-        for body, expires_at in rows:
+        for partition, key, body, expires_at in rows:
             try:
-                entry = codec.decode(body)
+                entry = codec.decode(body, (partition, key))
             except CodecError:
                 continue  # counted and told by the store's own `problems`
             if self._first_schema:
                 yield entry
             else:
                 yield replace(entry, invalidated="", expires_at=expires_at)
+
+    def _codec(self) -> Codec:
+        facts = {"encryption": "none"} | self._facts  # what knew no encryption has none
+        opened = open_codec(
+            self._encryption_key,
+            name=str(self.path),
+            claim=facts.get,
+            fact=facts.get,
+        )
+        return opened.codec
 
     def _of_holding(self, query: str) -> str:
         return query.format(holding=_HOLDING_IN_SCHEMA_1 if self._first_schema else _HOLDING)
@@ -113,7 +143,7 @@ class SqliteSurvey:
 
 
 @contextmanager
-def survey(path: Path) -> Iterator[SqliteSurvey]:
+def survey(path: Path, *, encryption_key: EncryptionKey | None = None) -> Iterator[SqliteSurvey]:
     """Yield a read-only view of an existing file.
 
     Raises:
@@ -123,7 +153,7 @@ def survey(path: Path) -> Iterator[SqliteSurvey]:
         name = f"{path.resolve().as_uri()}?mode=rw"  # "ro" would leave its log files behind
         with closing(sqlite3.connect(name, uri=True, isolation_level=None)) as connection:
             connection.execute("PRAGMA query_only = ON")
-            yield SqliteSurvey(path, connection)
+            yield SqliteSurvey(path, connection, encryption_key)
     except sqlite3.Error as error:
         if "no such table" in str(error):
             raise StoreError(

@@ -17,6 +17,28 @@ VECTORS = (
     "SELECT key, vector FROM stampcache_entries"
     " WHERE partition = ? AND invalidated = '' AND length(vector) = ?"
 )
+OF_TENANT = (
+    "SELECT count(*), coalesce(sum(length(entries.body) + coalesce(length(vector), 0)"
+    " + coalesce(length(reaches.body), 0) + coalesce(length(differences), 0)), 0),"
+    " (SELECT coalesce(sum(length(body)), 0) FROM stampcache_verdicts WHERE tenant = ?1)"
+    " + (SELECT coalesce(sum(length(body)), 0) FROM stampcache_shelves WHERE tenant = ?1)"
+    " FROM stampcache_entries AS entries LEFT JOIN stampcache_reaches AS reaches"
+    " ON entry = entries.id WHERE tenant = ?1"
+)
+FORGET = (
+    "DELETE FROM stampcache_entries WHERE tenant = ?",
+    "DELETE FROM stampcache_servings WHERE tenant = ?",
+    "DELETE FROM stampcache_bad WHERE tenant = ?",
+    "DELETE FROM stampcache_verdicts WHERE tenant = ?",
+    "DELETE FROM stampcache_shelves WHERE tenant = ?",
+)
+COUNT_FORGET = (
+    "UPDATE stampcache_counts SET value = value + 1 WHERE name IN ('forgets', 'rewrite_due')"
+)
+FORGETS = "SELECT value FROM stampcache_counts WHERE name = 'forgets'"
+REWRITE_DUE = "SELECT value FROM stampcache_counts WHERE name = 'rewrite_due'"
+REWRITTEN = "UPDATE stampcache_counts SET value = max(0, value - ?) WHERE name = 'rewrite_due'"
+BODIES = "SELECT partition, key, body FROM stampcache_entries"
 BODY = "SELECT id, body FROM stampcache_entries WHERE partition = ? AND key = ?"
 BY_ID = "SELECT id, partition, key FROM stampcache_entries WHERE entry_id = ?"
 BY_SCOPE = "SELECT id, partition, key FROM stampcache_entries WHERE scope = ?"
@@ -70,13 +92,28 @@ ANNOUNCE = (
 OBSERVED = (
     "SELECT changes, seconds FROM stampcache_sources WHERE corpus IN (?1, '') AND source = ?2"
 )
-JUDGED = "INSERT INTO stampcache_verdicts (entry_id, body) VALUES (?, ?)"
+JUDGED = (
+    "INSERT INTO stampcache_verdicts (entry_id, tenant, body) SELECT ?1, ?2, ?3"
+    " WHERE ?2 = '' OR EXISTS (SELECT 1 FROM stampcache_entries WHERE entry_id = ?1)"
+)
 TRIM_VERDICTS = (
     "DELETE FROM stampcache_verdicts WHERE id <="
     " (SELECT coalesce(max(id), 0) - ? FROM stampcache_verdicts)"
 )
 VERDICT = "SELECT body FROM stampcache_verdicts WHERE entry_id = ? ORDER BY id DESC LIMIT 1"
-VERDICTS = "SELECT body FROM stampcache_verdicts ORDER BY id DESC LIMIT ?"
+SHELVE = (
+    "INSERT OR REPLACE INTO stampcache_shelves (shelf, key, tenant, body) SELECT ?1, ?2, ?3, ?4"
+    " WHERE ?5 = '' OR EXISTS (SELECT 1 FROM stampcache_entries WHERE entry_id = ?5)"
+)
+SHELVED = (
+    "SELECT key, tenant, body FROM stampcache_shelves WHERE shelf = ? ORDER BY id DESC LIMIT ?"
+)
+TRIM_SHELF = (
+    "DELETE FROM stampcache_shelves WHERE id IN (SELECT id FROM stampcache_shelves"
+    " WHERE shelf = ? ORDER BY id DESC LIMIT -1 OFFSET ?)"
+)
+UNSHELVE = "DELETE FROM stampcache_shelves WHERE shelf = ? AND key = ?"
+VERDICTS = "SELECT body, entry_id FROM stampcache_verdicts ORDER BY id DESC LIMIT ?"
 COUNT_ENTRIES = "SELECT value FROM stampcache_counts WHERE name = 'entries'"
 LATEST_USE = "SELECT coalesce(max(used), 0) FROM stampcache_entries"
 USE = "UPDATE stampcache_entries SET hits = hits + ?, used = ? WHERE partition = ? AND key = ?"
@@ -138,7 +175,7 @@ REACHES_SINCE = (
     " ORDER BY changed LIMIT ?"
 )
 REACH = (
-    "SELECT body FROM stampcache_reaches WHERE entry ="
+    "SELECT body, entry, corpus FROM stampcache_reaches WHERE entry ="
     " (SELECT id FROM stampcache_entries WHERE entry_id = ?)"
 )
 REACHED = (
@@ -147,7 +184,7 @@ REACHED = (
 )
 DIFFER = "UPDATE stampcache_reaches SET differences = ? WHERE entry = ?"
 SAMPLE = (
-    "SELECT entries.body, invalidated, expires_at, doubtful_at, confirmed_at"
+    "SELECT partition, key, entries.body, invalidated, expires_at, doubtful_at, confirmed_at"
     " FROM stampcache_entries AS entries"
     " JOIN stampcache_reaches AS reaches ON entries.id = entry"
     " WHERE reaches.corpus = ? AND settings = ? AND invalidated = '' AND entry_id {side} ?"
@@ -157,8 +194,9 @@ SAMPLE_AFTER = SAMPLE.format(side=">")
 SAMPLE_BEFORE = SAMPLE.format(side="<=")
 
 SERVED = (
-    "INSERT OR IGNORE INTO stampcache_servings (entry_id, partition, key, asked)"
-    " VALUES (?, ?, ?, ?)"
+    "INSERT OR IGNORE INTO stampcache_servings (entry_id, partition, key, asked, tenant)"
+    " SELECT ?1, ?2, ?3, ?4, ?5"
+    " WHERE EXISTS (SELECT 1 FROM stampcache_entries WHERE tenant = ?5)"
 )
 TRIM_SERVINGS = (
     "DELETE FROM stampcache_servings WHERE id <="
@@ -166,11 +204,11 @@ TRIM_SERVINGS = (
 )
 BAD = "SELECT other FROM stampcache_bad WHERE partition = ? AND key = ?"
 MARK_BAD = (
-    "INSERT OR IGNORE INTO stampcache_bad SELECT partition, key, asked"
+    "INSERT OR IGNORE INTO stampcache_bad SELECT partition, key, asked, tenant"
     " FROM stampcache_servings WHERE entry_id = ?"
 )
 MARK_BAD_BACK = (
-    "INSERT OR IGNORE INTO stampcache_bad SELECT partition, asked, key"
+    "INSERT OR IGNORE INTO stampcache_bad SELECT partition, asked, key, tenant"
     " FROM stampcache_servings WHERE entry_id = ?"
 )
 

@@ -8,15 +8,16 @@ import sqlite3
 from collections.abc import Iterable, Sequence
 
 import msgspec
-import numpy as np
 from msgspec import Struct
 
 from stampcache import differing
 from stampcache.corpora import Chunk, Reach, Trace
 from stampcache.errors import CodecError
-from stampcache.model import Entry, Selector, Vector, stamp_values
+from stampcache.model import Entry, Selector, stamp_values
+from stampcache.ports import Forgotten
 from stampcache.reaching import is_reached
-from stampcache.stores import codec, sqlite_text
+from stampcache.stores import sqlite_text
+from stampcache.stores.codec import Codec
 from stampcache.stores.pending_uses import Pending, Place
 from stampcache.stores.selection import BEING_WRITTEN, FORGOTTEN, Logged, refused
 
@@ -29,7 +30,9 @@ _TRACE = msgspec.msgpack.Decoder(Trace)
 _MAP = range(0x80, 0x90)
 
 
-def fenced(writer: sqlite3.Connection, entry: Entry, fence: int, reach: Reach | None) -> str:
+def fenced(
+    writer: sqlite3.Connection, codec: Codec, entry: Entry, fence: int, reach: Reach | None
+) -> str:
     """Return what refuses an entry whose making began at this sequence; empty where nothing does.
 
     The connection is inside a transaction: floor and log must be those of one commit.
@@ -38,7 +41,7 @@ def fenced(writer: sqlite3.Connection, entry: Entry, fence: int, reach: Reach | 
     if fence < floor:
         return FORGOTTEN
     rows = writer.execute(sqlite_text.CHANGES_SINCE, (fence,))
-    change = refused((_logged(row[0]) for row in rows), entry, reach)
+    change = refused((_logged(codec.show(row[0], "change")) for row in rows), entry, reach)
     if change is not None:
         return str(change)
     if reach is not None and writer.execute(sqlite_text.IS_WRITTEN, (reach.corpus,)).fetchone():
@@ -77,37 +80,40 @@ def log_all(writer: sqlite3.Connection, places: Sequence[Place]) -> int:
     return int(last) + 1
 
 
-def log_change(writer: sqlite3.Connection, change: Logged) -> int:
+def log_change(writer: sqlite3.Connection, codec: Codec, change: Logged) -> int:
     """Refuse late fills that this change touches; return its sequence."""
-    sequence = writer.execute(sqlite_text.LOG_CHANGE, (msgspec.msgpack.encode(change),)).lastrowid
+    raw = codec.hide(msgspec.msgpack.encode(change), "change")
+    sequence = writer.execute(sqlite_text.LOG_CHANGE, (raw,)).lastrowid
     assert sequence is not None
     return sequence
 
 
 class Body(Struct, frozen=True):
-    """What is written of an entry: itself as bytes, its vector, and its reach."""
+    """What is written of an entry: itself and its vector as bytes, and its reach."""
 
     raw: bytes
-    vector: Vector | None
+    vector: bytes | None
     reach: Reach | None
 
 
-def write(writer: sqlite3.Connection, entry: Entry, body: Body, sequence: int) -> None:
+def write(
+    writer: sqlite3.Connection, codec: Codec, entry: Entry, body: Body, sequence: int
+) -> None:
     """Put an entry in the place of any other at its address, as the most recently used one."""
     writer.execute(sqlite_text.DELETE_PLACE, entry.place)
     (latest,) = writer.execute(sqlite_text.LATEST_USE).fetchone()
-    vector, reach = body.vector, body.reach
-    raw = None if vector is None else np.ascontiguousarray(vector, np.float32).tobytes()
+    reach = body.reach
     size = len(entry.answer.text.encode()) + len(entry.answer.payload)
     who = (entry.id, entry.identity.scope, entry.identity.tenant)
     times = (entry.expires_at, entry.doubtful_at, entry.confirmed_at)
-    what = (body.raw, raw, size, *times)
+    what = (body.raw, body.vector, size, *times)
     values = (*entry.place, *who, *stamp_values(entry.stamps), *what, sequence, latest + 1)
     row = writer.execute(sqlite_text.PUT, values).lastrowid
     assert row is not None
     depend(writer, row, entry)
     if reach is not None:
-        within = (reach.corpus, reach.settings, msgspec.msgpack.encode(reach))
+        hidden = codec.hide(msgspec.msgpack.encode(reach), "reach", str(row))
+        within = (reach.corpus, reach.settings, hidden)
         writer.execute(sqlite_text.ADD_REACH, (row, *within, sequence))
         for one in reach.doubts:
             found = writer.execute(sqlite_text.CHUNK, (reach.corpus, one)).fetchone()
@@ -122,11 +128,12 @@ def depend(writer: sqlite3.Connection, row: int, entry: Entry) -> None:
     writer.executemany(sqlite_text.DEPEND, parts)
 
 
-def mark(writer: sqlite3.Connection, rows: Iterable[Row], change: str) -> int:
+def mark(writer: sqlite3.Connection, codec: Codec, rows: Iterable[Row], change: str) -> int:
     """Make entries stale, which so far hold; return how many."""
     touched = list(rows)
     for row, partition, key in touched:
-        values = (change, log(writer, (partition, key)), row)
+        hidden = codec.hide_mark(change, (partition, key))
+        values = (hidden, log(writer, (partition, key)), row)
         writer.execute(sqlite_text.INVALIDATE, values)
     _forget(writer, touched)
     return len(touched)
@@ -169,11 +176,27 @@ def delete(writer: sqlite3.Connection, rows: Iterable[Row]) -> int:
     return len(gone)
 
 
-def delete_damaged(writer: sqlite3.Connection, place: Place) -> None:
+def forget(writer: sqlite3.Connection, tenant: str) -> Forgotten:
+    """Delete everything that is kept of a tenant; say how much.
+
+    The log goes as a whole, as a row of it does not say whose it is: every replica begins anew, and
+    every fill that is under way is refused.
+    """
+    entries, size, verdicts = writer.execute(sqlite_text.OF_TENANT, (tenant,)).fetchone()
+    for statement in sqlite_text.FORGET:
+        writer.execute(statement, (tenant,))
+    sequence = writer.execute(sqlite_text.LOG, (None, None)).lastrowid
+    writer.execute(sqlite_text.RAISE_FLOOR, (sequence,))
+    writer.execute(sqlite_text.TRIM_LOG, (sequence,))
+    writer.execute(sqlite_text.COUNT_FORGET)
+    return Forgotten(entries, size + verdicts)
+
+
+def delete_damaged(writer: sqlite3.Connection, codec: Codec, place: Place) -> None:
     """Delete the entry at this address, unless somebody has written a sound one since."""
     for row, body in writer.execute(sqlite_text.BODY, place).fetchall():
         try:
-            codec.decode(body)
+            codec.decode(body, place)
         except CodecError:
             delete(writer, [(row, *place)])
 

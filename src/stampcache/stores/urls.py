@@ -11,14 +11,17 @@ from urllib.parse import unquote, urlsplit
 
 from stampcache.errors import ConfigError
 from stampcache.ports import Store
+from stampcache.stores.keys import EncryptionKey, keys_from
 from stampcache.stores.memory import MemoryStore
 from stampcache.stores.sqlite import SqliteStore
 
 _FORMS = "Use memory:// or sqlite:///path/to/file.db."
 
 
-def open_store(url: str, *, capacity: int) -> Store:
+def open_store(url: str, *, capacity: int, encryption_key: EncryptionKey | None = None) -> Store:
     """Return the store that a URL names, creating it where it does not exist.
+
+    The memory store takes a key, so that the URL alone decides, but has nothing at rest to encrypt.
 
     Raises:
         ConfigError: the URL is malformed or of an unknown kind, or the store cannot be opened.
@@ -41,9 +44,11 @@ def open_store(url: str, *, capacity: int) -> Store:
         case "memory":
             if parts.netloc or parts.path:
                 raise ConfigError(f"{url!r} names something, but memory:// has no name. {_FORMS}")
+            keys_from(encryption_key)  # a wrong one is refused here, too
             return MemoryStore(capacity=capacity)
         case "sqlite":
-            return SqliteStore(_writable_file(url, parts.netloc), capacity=capacity)
+            path = _writable_file(url, parts.netloc)
+            return SqliteStore(path, capacity=capacity, encryption_key=encryption_key)
         case _:
             raise ConfigError(f"The store kind {parts.scheme!r} in {url!r} is unknown. {_FORMS}")
 

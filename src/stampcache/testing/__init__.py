@@ -12,8 +12,10 @@ from stampcache.testing.doubles import (
     FailingStore,
     FakeClock,
     ScriptedJudge,
+    ScriptedReader,
     ScriptedVerifier,
 )
+from stampcache.testing.pairs import ScriptedPairs
 from stampcache.testing.script import run_script
 
 __all__ = [
@@ -21,6 +23,8 @@ __all__ = [
     "FailingStore",
     "FakeClock",
     "ScriptedJudge",
+    "ScriptedPairs",
+    "ScriptedReader",
     "ScriptedVerifier",
     "run_script",
 ]

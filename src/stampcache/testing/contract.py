@@ -13,16 +13,24 @@ from stampcache.model import Evidence, Selector, Stamps
 from stampcache.ports import Store
 from stampcache.testing.contract_changes import ChangeContract
 from stampcache.testing.contract_corpora import CorporaContract
+from stampcache.testing.contract_forget import ForgetContract
 from stampcache.testing.contract_intents import IntentsContract
 from stampcache.testing.contract_journal import JournalContract
 from stampcache.testing.contract_reaches import ReachContract
+from stampcache.testing.contract_shelf import ShelfContract
 from stampcache.testing.samples import NOW, make_entry, unit
 
 __all__ = ["NOW", "StoreContract", "in_threads", "make_entry", "unit"]
 
 
 class StoreContract(
-    ChangeContract, CorporaContract, IntentsContract, JournalContract, ReachContract
+    ChangeContract,
+    CorporaContract,
+    ForgetContract,
+    IntentsContract,
+    JournalContract,
+    ReachContract,
+    ShelfContract,
 ):
     """What every store does, as `stampcache.stores.memory` does it."""
 

@@ -8,11 +8,12 @@ import numpy as np
 from stampcache.corpora import Reach
 from stampcache.errors import JudgeError, StoreError, VerifierError
 from stampcache.model import Candidate, Entry, Selector, Vector
-from stampcache.ports import AsyncStore, Receipt
+from stampcache.ports import AsyncStore, Forgotten, Receipt
 from stampcache.stores.aio import InlineStore
 from stampcache.stores.memory import MemoryStore
 from stampcache.stores.memory_corpora import MemoryCorpora
 from stampcache.stores.memory_journal import MemoryJournal
+from stampcache.stores.memory_shelf import MemoryShelf
 
 
 class FakeClock:
@@ -87,6 +88,52 @@ class ScriptedVerifier:
             raise VerifierError(f"no score is written for {asked!r} and {stored!r}") from error
 
 
+class ScriptedReader:
+    """A verifier that reads each question once; its scores are given by pairs (asked, stored).
+
+    ``read`` are the questions that were read, ``compared`` what was compared with which bytes.
+    """
+
+    name = "scripted-reader"
+    threshold = 0.5
+
+    def __init__(
+        self, scores: Mapping[tuple[str, str], float], *, unread: Sequence[str] = ()
+    ) -> None:
+        self._scores = scores
+        self._unread = unread
+        self.read: list[str] = []
+        self.compared: list[tuple[str, str, bytes]] = []
+
+    def asking(self, question: str) -> "ScriptedReading":
+        """Return the question as read."""
+        self.read.append(question)
+        if question in self._unread:
+            raise VerifierError(f"{question!r} cannot be read")
+        return ScriptedReading(self, question)
+
+    def score(self, asked: str, stored: str, seen: bytes) -> float:
+        """Return the score of a pair; one that is not given fails."""
+        self.compared.append((asked, stored, seen))
+        if (asked, stored) not in self._scores:
+            raise VerifierError(f"no score for {asked!r} and {stored!r}")
+        return self._scores[asked, stored]
+
+
+class ScriptedReading:
+    """A question as a `ScriptedReader` sees it: its bytes in reverse."""
+
+    def __init__(self, reader: ScriptedReader, question: str) -> None:
+        self._reader = reader
+        self._question = question
+        self.seen = question.encode()[::-1]
+
+    def score(self, stored: str, seen: bytes, similarity: float) -> float:
+        """See `ScriptedReader.score`."""
+        del similarity
+        return self._reader.score(self._question, stored, seen)
+
+
 class ScriptedJudge:
     """Gives the written answers in turn; an exception among them is raised."""
 
@@ -140,6 +187,12 @@ class FailingStore(MemoryStore):
         self._check()
         return super().journal
 
+    @property
+    def shelf(self) -> MemoryShelf:
+        """See `Store.shelf`."""
+        self._check()
+        return super().shelf
+
     def put(
         self, entry: Entry, vector: Vector | None, fence: int, reach: Reach | None = None
     ) -> Receipt:
@@ -181,6 +234,11 @@ class FailingStore(MemoryStore):
         """See `Store.clear`."""
         self._check()
         return super().clear(scope)
+
+    def forget(self, tenant: str) -> Forgotten:
+        """See `Store.forget`."""
+        self._check()
+        return super().forget(tenant)
 
     def purge(self, now: float) -> int:
         """See `Store.purge`."""

@@ -1,0 +1,37 @@
+"""How one cache tells whether two questions are the same one: guards, and a verifier over them (pure).
+
+Without a verifier the cosine decides, and whatever a guard sees rejects. With one, only those guards
+still reject that may veto: what the others see is in its score (ADR 0006).
+"""
+
+from collections.abc import Callable
+
+from msgspec import Struct
+
+from stampcache.guards import Profile, profile_entry
+
+GUARDS = "guards-2"
+"""Counts up whenever guards begin to see, or no longer see, a difference."""
+
+
+class Comparing(Struct, frozen=True, kw_only=True):
+    """What a cache compares questions with.
+
+    ``threshold`` is the score at or above which its verifier says that questions are the same; ``None``
+    where it has none. ``reads`` tells that the verifier reads each question once, and ``verifier`` is its
+    name.
+    """
+
+    profile_stored: Callable[[str, str], Profile] = profile_entry
+    threshold: float | None = None
+    reads: bool = False
+    verifier: str = ""
+
+    @property
+    def decider(self) -> str:
+        """What decides, with its version: a promise holds for it alone."""
+        return f"{self.verifier or 'cosine'}+{GUARDS}"
+
+
+AS_MEASURED = Comparing()
+"""Cosine and guards alone."""

@@ -1,0 +1,127 @@
+"""From which score on a candidate is served, and which pair is remembered (pure; ADR 0024)."""
+
+from collections.abc import Sequence
+
+from msgspec import Struct
+
+from stampcache import decide
+from stampcache.calibration import LOWEST, Promise, Refusal, Subject
+from stampcache.decide import Objection
+from stampcache.effects import Flow, Kept, Notice, SamePairs
+from stampcache.errors import StoreError
+from stampcache.flows.asking import Ask
+from stampcache.flows.serving import failed
+from stampcache.model import Candidate, Reason
+from stampcache.pairs import PROMISES, PROMISES_KEPT, Pair, promises_of
+
+
+class Bar(Struct, frozen=True):
+    """What a candidate must reach: a cosine, a verifier's score where there is one.
+
+    ``unproved`` says why none is served at all.
+    """
+
+    similarity: float
+    score: float | None
+    unproved: Objection | None = None
+
+    def against(self, similarity: float, score: float | None) -> Objection | None:
+        """Say what a candidate lacks that nothing else speaks against."""
+        finding = self.unproved or decide.near(similarity, self.similarity)
+        if finding is None and self.score is not None:
+            finding = decide.agreed(score or 0.0, self.score)
+        return finding
+
+
+class Ranked(Struct, frozen=True):
+    """A candidate with what speaks against it, and its score where a verifier gave one."""
+
+    candidate: Candidate
+    finding: Objection | None
+    score: float | None = None
+
+    @property
+    def rank(self) -> float:
+        """By what candidates are told apart, higher is better."""
+        return self.candidate.similarity if self.score is None else self.score
+
+    def __str__(self) -> str:
+        """Say how alike the questions are, as `explain` shows it."""
+        scored = "" if self.score is None else f", score {self.score:.4f}"
+        return f"similarity {self.candidate.similarity:.4f}{scored}"
+
+
+def bar(ask: Ask) -> Flow[Bar]:
+    """Return the bar of this lookup: as it was measured, or where a bound is asked for, as proved."""
+    calibration, proof = ask.rules.calibration, ask.rules.proof
+    own = LOWEST if calibration is None else calibration.threshold_for(ask.scope.namespace)
+    if proof is None or proof.max_wrong is None:
+        return Bar(own, ask.comparing.threshold)
+    try:
+        promises = promises_of((yield from Kept(PROMISES, PROMISES_KEPT)))
+    except StoreError as error:
+        return Bar(
+            own, ask.comparing.threshold, (yield from failed(ask, Reason.STORE_ERROR, error))
+        )
+    found = promises.covering(subject(ask), max_wrong=proof.max_wrong, entries=ask.entries)
+    if isinstance(found, Refusal):
+        return Bar(own, ask.comparing.threshold, Objection(Reason.UNPROVED, str(found)))
+    if ask.comparing.threshold is None:
+        return Bar(found.threshold, None)
+    return Bar(own, found.threshold)
+
+
+def promised(ask: Ask, max_wrong: float) -> Flow[Promise | Refusal]:
+    """Return what covers this lookup, or what is missing; failure is an error."""
+    promises = promises_of((yield from Kept(PROMISES, PROMISES_KEPT)))
+    return promises.covering(subject(ask), max_wrong=max_wrong, entries=ask.entries)
+
+
+def subject(ask: Ask) -> Subject:
+    """Return what a promise must be about to hold for this lookup."""
+    return Subject(
+        namespace=ask.scope.namespace, embedder=ask.embedder, decider=ask.comparing.decider
+    )
+
+
+def consulted(ask: Ask, one: Ranked, finding: Objection) -> Flow[Objection | None]:
+    """Ask the judge at once about a pair that the verifier is in doubt of, where a user wants that."""
+    threshold = ask.comparing.threshold
+    proof = ask.rules.proof
+    if proof is None or not proof.consult or not ask.record or threshold is None:
+        return finding
+    if not decide.in_doubt(one.score or 0.0, threshold):
+        return finding
+    (said,) = yield from SamePairs([(ask.request.question, one.candidate.entry.question)])
+    return None if said.same else Objection(Reason.JUDGED, str(said))
+
+
+def noticed(
+    ask: Ask, ranked: Sequence[Ranked], best: Sequence[Ranked], served: Ranked | None
+) -> Flow[None]:
+    """Remember the pair of this lookup, if it was drawn, or served, or in doubt.
+
+    ``best`` are those that no guard vetoes, best first: the pair is that of the first, whether or not
+    it is served, so that drawn pairs are what a threshold chooses from.
+    """
+    if ask.rules.proof is None or not ask.record or not ranked:
+        return
+    first = served or (best[0] if best else ranked[0])
+    threshold = ask.comparing.threshold
+    doubtful = threshold is not None and decide.in_doubt(first.score or 0.0, threshold)
+    if not (ask.sampled or served or doubtful):
+        return
+    entry = first.candidate.entry
+    pair = Pair(
+        asked=ask.request.question,
+        stored=entry.question,
+        score=None if first.finding is not None else first.rank,
+        similarity=first.candidate.similarity,
+        subject=subject(ask),
+        entry_id=entry.id,
+        tenant=ask.identity.tenant,
+        at=ask.now,
+        sampled=ask.sampled,
+        served=served is not None,
+    )
+    yield from Notice(pair, doubtful)

@@ -1,0 +1,54 @@
+"""Pairs that this process has noticed: to be kept in the store, or for a report (ADR 0024)."""
+
+import threading
+from collections import OrderedDict, deque
+from collections.abc import Sequence
+
+from stampcache.pairs import Pair
+
+WAITING = 1_000
+SERVED = 4_096
+
+
+class Noticed:
+    """At most 1,000 pairs to keep, and the pairs of the 4,096 entries served last; safe for threads."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._waiting: deque[Pair] = deque(maxlen=WAITING)
+        self._served: OrderedDict[str, dict[str, Pair]] = OrderedDict()
+
+    def __len__(self) -> int:
+        return len(self._waiting)
+
+    def add(self, pair: Pair, *, doubtful: bool) -> None:
+        """Remember a pair: to be kept if it was drawn or is in doubt, for reports if it was served."""
+        with self._lock:
+            if pair.sampled or doubtful:
+                self._waiting.append(pair)
+            if pair.served:
+                self._served.setdefault(pair.entry_id, {})[pair.key] = pair
+                self._served.move_to_end(pair.entry_id)
+                if len(self._served) > SERVED:
+                    self._served.popitem(last=False)
+
+    def take(self) -> Sequence[Pair]:
+        """Return the pairs that wait to be kept; they no longer do."""
+        with self._lock:
+            pairs = list(self._waiting)
+            self._waiting.clear()
+            return pairs
+
+    def served(self, entry_id: str) -> Sequence[Pair]:
+        """Return the pairs in which an entry was served by this process, as far as it remembers."""
+        with self._lock:
+            return list(self._served.get(entry_id, {}).values())
+
+    def forget(self, tenant: str) -> None:
+        """Drop the pairs of a tenant (its digest)."""
+        with self._lock:
+            kept = [pair for pair in self._waiting if pair.tenant != tenant]
+            self._waiting = deque(kept, maxlen=WAITING)
+            for entry_id, pairs in list(self._served.items()):
+                if any(pair.tenant == tenant for pair in pairs.values()):
+                    del self._served[entry_id]

@@ -1,0 +1,149 @@
+"""From the pairs that a cache has drawn to a promise: who labels them, and what they prove (ADR 0024).
+
+It needs the store alone, not the application: a pair says by itself what it is about.
+"""
+
+from collections import Counter
+from collections.abc import Callable, Sequence
+
+from msgspec import Struct
+
+from stampcache import flows, pairs
+from stampcache.calibration import (
+    Labelled,
+    Point,
+    Promise,
+    Promises,
+    Refusal,
+    Subject,
+    curve,
+    prove,
+)
+from stampcache.drivers import Ports, run
+from stampcache.model import Reason
+from stampcache.pairs import Pair
+from stampcache.ports import EquivalenceJudge, Store
+
+DATA = "lookups of this cache, drawn at random"
+_PERSON = "a person"
+
+
+class Known(Struct, frozen=True):
+    """What there is to tune with for one subject: pairs that have a label, and that wait for one."""
+
+    subject: Subject
+    labelled: int
+    waiting: int
+
+
+class Tuned(Struct, frozen=True):
+    """What the labels of one subject prove, and what there was to choose from."""
+
+    subject: Subject
+    result: Promise | Refusal
+    points: Sequence[Point]
+
+
+def known(store: Store) -> Sequence[Known]:
+    """Return the subjects of which there are pairs, those with most labels first.
+
+    Raises:
+        StoreError: the store cannot be read.
+    """
+    labelled = Counter(one.subject for one in labels(store) if one.sampled)
+    waiting = Counter(pair.subject for pair in _waiting(store) if pair.sampled)
+    both = [Known(one, labelled[one], waiting[one]) for one in labelled | waiting]
+    return sorted(both, key=lambda one: (-one.labelled, -one.waiting, str(one.subject)))
+
+
+def labels(store: Store) -> Sequence[Labelled]:
+    """Return the labels of a store.
+
+    Raises:
+        StoreError: the store cannot be read.
+    """
+    return pairs.labels_of(store.shelf.kept(pairs.LABELS, pairs.LABELS_KEPT))
+
+
+def promises(store: Store) -> Promises:
+    """Return what is promised of the hits in a store.
+
+    Raises:
+        StoreError: the store cannot be read.
+    """
+    return pairs.promises_of(store.shelf.kept(pairs.PROMISES, pairs.PROMISES_KEPT))
+
+
+def judge_pairs(
+    store: Store,
+    judge: EquivalenceJudge,
+    *,
+    limit: int,
+    now: float,
+    done: Callable[[int], None],
+) -> int:
+    """Have a judge label at most so many pairs that wait; return how many it labelled.
+
+    ``done`` is told after each call how many that were. It ends early where the judge fails or its
+    budget is spent.
+
+    Raises:
+        StoreError: the store failed.
+    """
+    ports = Ports(store=store, note=_unexpected, equivalence=judge)
+    labelled = 0
+    while labelled < limit and judge.may_ask():
+        batch = run(flows.compared(judge.name, now, limit - labelled), ports)
+        labelled += batch.same + batch.not_same
+        done(batch.same + batch.not_same)
+        if batch.failed or not batch.same + batch.not_same:
+            break
+    return labelled
+
+
+def ask_person(store: Store, ask: Callable[[Pair], bool | None], *, limit: int, now: float) -> int:
+    """Have a person label pairs one by one until ``ask`` returns ``None``; return how many.
+
+    Raises:
+        StoreError: the store failed.
+    """
+    ports = Ports(store=store, note=_unexpected)
+    labelled = 0
+    for pair in _waiting(store)[:limit]:
+        same = ask(pair)
+        if same is None:
+            break
+        if store.shelf.take(pairs.WAITING, [pair.key]):  # else somebody else has labelled it
+            run(flows.label([(pair, same)], _PERSON, now), ports)
+            labelled += 1
+    return labelled
+
+
+def tune(store: Store, subject: Subject, *, max_wrong: float, now: float) -> Tuned:
+    """Prove what the labels of a subject prove; a promise is kept in the store and holds at once.
+
+    Raises:
+        ConfigError: ``max_wrong`` is no share, or the store has no entries.
+        StoreError: the store failed.
+    """
+    found = labels(store)
+    result = prove(
+        found,
+        subject,
+        max_wrong=max_wrong,
+        entries=max(1, store.stats().entries),
+        data=DATA,
+        made_at=now,
+    )
+    if isinstance(result, Promise):
+        record = pairs.promise_record(result)
+        store.shelf.keep(pairs.PROMISES, [record], most=pairs.PROMISES_KEPT)
+    return Tuned(subject, result, curve(found, subject))
+
+
+def _waiting(store: Store) -> Sequence[Pair]:
+    return pairs.pairs_of(store.shelf.kept(pairs.WAITING, pairs.WAITING_KEPT))
+
+
+def _unexpected(what: str, error: Exception) -> None:
+    raise AssertionError(f"{Reason.STORE_ERROR.value}: {what}") from error

@@ -1,0 +1,193 @@
+"""``stampcache tune``, and what ``doctor`` says of promises."""
+
+import json
+import sys
+import types
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from click.testing import Result
+
+from stampcache import pairs, tuning
+from stampcache.calibration import Promise, Subject
+from stampcache.pairs import Pair
+from stampcache.stores.sqlite import SqliteStore
+from stampcache.testing.samples import make_entry
+from tests.cli.conftest import Run
+from tests.promised import pair
+
+SUBJECT = Subject(embedder="toy", decider="cosine+guards-2")
+
+
+def drawn(at: int, *, namespace: str = "default") -> Pair:
+    """Return a pair: those with a score of 0.9 and more are the same question."""
+    score = 0.5 + (at * 37 % 1_000) / 2_000
+    subject = Subject(namespace=namespace, embedder="toy", decider="cosine+guards-2")
+    return pair(f"asked {at} {namespace}", f"stored {at} {namespace}", score=score, subject=subject)
+
+
+def label(store: SqliteStore, count: int, *, wrong: int = 0) -> None:
+    """Have labels of pairs that are the same from 0.9 on, but for so many of the best."""
+    made = []
+    for at in range(count):
+        one = drawn(at)
+        same = (one.score or 0.0) >= 0.9 and at >= wrong
+        made.append(
+            pairs.label_record(
+                one, one.labelled(same=same, labeller="a test", at=1.0, sampled=True)
+            )
+        )
+    store.shelf.keep(pairs.LABELS, made, most=pairs.LABELS_KEPT)
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Iterator[SqliteStore]:
+    store = SqliteStore(tmp_path / "rag.db")
+    store.put(make_entry("k"), None, store.sequence())
+    yield store
+    store.close()
+
+
+@pytest.fixture
+def judge(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Make ``--judge labels:never`` name a judge that gives no verdict, and return its prompts."""
+    prompts: list[str] = []
+
+    def never(prompt: str) -> str:
+        prompts.append(prompt)
+        return "I cannot tell."
+
+    module = types.ModuleType("labels")
+    module.never = never  # type: ignore[attr-defined]  # a module made for a test
+    monkeypatch.setitem(sys.modules, "labels", module)
+    return prompts
+
+
+def told(result: Result) -> list[dict[str, object]]:
+    found: list[dict[str, object]] = json.loads(result.stdout)
+    return found
+
+
+def test_a_bound_that_labels_prove_is_kept_and_holds_at_once(run: Run, store: SqliteStore) -> None:
+    label(store, 2_000)
+    result = run("tune", store.url, "--max-wrong", "0.01", "--json")
+    (one,) = told(result)
+    assert (result.exit_code, one["proved"], one["labelled"]) == (0, True, 2_000)
+    (promise,) = tuning.promises(store)
+    assert promise.subject == SUBJECT
+    assert 0.88 < promise.threshold <= 0.91
+    assert "At most 1 % of the semantic hits" in str(one["statement"])
+    shown = run("tune", store.url)
+    assert "to choose from" in shown.stdout and "2,000 labelled, 0 wait" in shown.stdout
+    doctor = run("doctor", store.url).stdout
+    assert "At most 1 % of the semantic hits in namespace 'default'" in doctor
+
+
+def test_what_is_not_proved_is_told_and_exits_with_1(run: Run, store: SqliteStore) -> None:
+    label(store, 40)
+    result = run("tune", store.url, "--json")
+    (one,) = told(result)
+    assert (result.exit_code, one["proved"]) == (1, False)
+    assert "to prove at most 1 % wrong" in str(one["statement"])
+    assert not list(tuning.promises(store))
+    doctor = run("doctor", store.url).stdout
+    assert "nothing is proved: 40 pairs are labelled, 0 wait" in doctor
+
+
+def test_without_pairs_it_says_how_to_get_some(run: Run, store: SqliteStore) -> None:
+    result = run("tune", store.url)
+    assert result.exit_code == 1
+    assert "No pairs were drawn yet" in result.stdout
+
+
+def test_a_withdrawn_promise_is_told_by_doctor(run: Run, store: SqliteStore) -> None:
+    label(store, 2_000)
+    run("tune", store.url)
+    (promise,) = tuning.promises(store)
+    gone = pairs.withdrawal_record(promise.digest, "9 of 10 judged hits were wrong")
+    store.shelf.keep(pairs.PROMISES, [gone], most=9)
+    doctor = run("doctor", store.url).stdout
+    assert "The promise was withdrawn: 9 of 10 judged hits were wrong" in doctor
+
+
+def test_one_namespace_may_be_meant(run: Run, store: SqliteStore) -> None:
+    waiting = [drawn(at, namespace=name) for at in range(3) for name in ("shop", "wiki")]
+    store.shelf.keep(pairs.WAITING, without_entry(waiting), most=99)
+    both = told(run("tune", store.url, "--json"))
+    one = told(run("tune", store.url, "--json", "--namespace", "wiki"))
+    assert (len(both), len(one), one[0]["waiting"]) == (2, 1, 3)
+
+
+def without_entry(waiting: list[Pair]) -> list[pairs.Record]:
+    """Return records of pairs whose entry need not be there."""
+    return [
+        pairs.Record(key=one.key, body=one.body, tenant=one.tenant)
+        for one in pairs.waiting(waiting)
+    ]
+
+
+def test_a_person_labels_one_by_one_and_may_stop(run: Run, store: SqliteStore) -> None:
+    store.shelf.keep(pairs.WAITING, pairs.waiting([drawn(at) for at in range(4)]), most=99)
+    result = run("tune", store.url, "--by-hand", typed="y\nn\nq\n")
+    assert "asked   asked 3 default" in result.stdout
+    assert "2 labelled, 2 wait" in result.stdout
+    labels = sorted((one.stored, one.same, one.labeller) for one in tuning.labels(store))
+    assert labels == [
+        ("stored 2 default", False, "a person"),
+        ("stored 3 default", True, "a person"),
+    ]
+
+
+def test_a_judge_that_says_nothing_labels_nothing(
+    run: Run, store: SqliteStore, judge: list[str]
+) -> None:
+    store.shelf.keep(pairs.WAITING, pairs.waiting([drawn(at) for at in range(4)]), most=99)
+    result = run("tune", store.url, "--judge", "labels:never")
+    assert (result.exit_code, len(judge)) == (1, 1)
+    assert "gave no verdict on 4" in result.stderr
+    assert "0 labelled, 4 wait" in result.stdout
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("--judge", "labels:never", "--by-hand"), "one of both labels"),
+        (("--judge", "labels"), "give MODULE:NAME"),
+        (("--judge", "labels:other"), "There is no labels:other"),
+        (("--max-wrong", "2"), "max_wrong"),
+    ],
+)
+def test_what_is_wrong_is_one_sentence(
+    run: Run, store: SqliteStore, judge: list[str], arguments: tuple[str, ...], said: str
+) -> None:
+    label(store, 10)
+    result = run("tune", store.url, *arguments)
+    assert (result.exit_code, said in result.stderr) == (2, True), result.stderr
+
+
+@pytest.mark.parametrize("ending", ["png", "svg"])
+def test_the_choice_is_drawn(run: Run, store: SqliteStore, tmp_path: Path, ending: str) -> None:
+    label(store, 1_000)
+    picture = tmp_path / f"choice.{ending}"
+    run("tune", store.url, "--plot", str(picture))
+    assert picture.stat().st_size > 5_000
+
+
+def test_a_picture_that_cannot_be_drawn_is_told(
+    run: Run, store: SqliteStore, tmp_path: Path
+) -> None:
+    label(store, 10)
+    result = run("tune", store.url, "--plot", str(tmp_path / "choice.xyz"))
+    assert (result.exit_code, "cannot be drawn" in result.stderr) == (2, True)
+
+
+def test_two_namespaces_are_known_apart(store: SqliteStore) -> None:
+    label(store, 5)
+    store.shelf.keep(pairs.WAITING, without_entry([drawn(1, namespace="shop")]), most=9)
+    assert [(one.subject.namespace, one.labelled, one.waiting) for one in tuning.known(store)] == [
+        ("default", 5, 0),
+        ("shop", 0, 1),
+    ]
+    tuned = tuning.tune(store, SUBJECT, max_wrong=0.5, now=1.0)
+    assert not isinstance(tuned.result, Promise)

@@ -1,0 +1,183 @@
+"""Hits by meaning under a promise, and the pairs that lookups leave behind, driven by scripts."""
+
+import msgspec
+import pytest
+
+from stampcache import flows
+from stampcache.decide import Proof
+from stampcache.effects import Effect, Embed, Kept, Nearest, Note, Notice, SamePairs, Touch, Verify
+from stampcache.errors import StoreError, VerifierError
+from stampcache.flows import Ask
+from stampcache.model import Reason
+from stampcache.outcome import Hit
+from stampcache.pairs import Pair, promise_record, withdrawal_record
+from stampcache.ports import Sameness
+from stampcache.shelf import Record
+from tests.asking import EMBEDDED, NOT_STORED, RULES, Script, ask, look, miss, near
+from tests.promised import promised
+
+PROVED = msgspec.structs.replace(RULES, calibration=None, proof=Proof(max_wrong=0.01))
+LEARNING = msgspec.structs.replace(RULES, proof=Proof(sample=0.5))
+CONSULTING = msgspec.structs.replace(RULES, proof=Proof(consult=True))
+
+
+def kept(*records: Record) -> tuple[type[Kept], object]:
+    return (Kept, list(records))
+
+
+def test_without_a_promise_there_is_no_hit_by_meaning_and_the_reason_says_what_to_do() -> None:
+    outcome = miss(look(ask(rules=PROVED, entries=100), [near(similarity=0.999)], kept()))
+    assert outcome.reason is Reason.UNPROVED
+    assert "stampcache tune" in outcome.detail
+
+
+def test_a_promise_sets_the_bar() -> None:
+    proved = kept(promise_record(promised(threshold=0.8)))
+    notice = [(Notice, None), (Touch, None)]
+    hit = look(ask(rules=PROVED, entries=100), [near(similarity=0.81)], proved, *notice)
+    assert isinstance(hit, Hit)
+    outcome = miss(look(ask(rules=PROVED, entries=100), [near(similarity=0.79)], proved))
+    assert outcome.reason is Reason.BELOW_THRESHOLD
+
+
+@pytest.mark.parametrize(
+    ("promise", "entries"),
+    [
+        (promised(max_wrong=0.02), 100),
+        (promised(namespace="other"), 100),
+        (promised(embedder="other"), 100),
+        (promised(decider="other"), 100),
+        (promised(), 401),
+        (promised(), 24),
+    ],
+)
+def test_a_promise_of_something_else_is_none(promise: object, entries: int) -> None:
+    proved = kept(promise_record(promise))  # type: ignore[arg-type]  # a promise, above
+    outcome = miss(look(ask(rules=PROVED, entries=entries), [near(similarity=0.999)], proved))
+    assert outcome.reason is Reason.UNPROVED
+
+
+def test_a_withdrawn_promise_no_longer_counts() -> None:
+    proved = kept(withdrawal_record("d", "9 of 10 were wrong"), promise_record(promised()))
+    outcome = miss(look(ask(rules=PROVED, entries=100), [near(similarity=0.999)], proved))
+    assert outcome.reason is Reason.UNPROVED
+    assert "9 of 10 were wrong" in outcome.detail
+
+
+def test_what_nobody_can_read_promises_nothing() -> None:
+    broken = [Record(key="x", body=b"?"), Record(key="withdrawn:y", body=b"?")]
+    outcome = miss(look(ask(rules=PROVED), [near()], kept(*broken)))
+    assert outcome.reason is Reason.UNPROVED
+
+
+def test_with_a_verifier_the_promise_is_about_its_score() -> None:
+    asked = ask(rules=PROVED, entries=100, threshold=0.5)
+    proved = kept(promise_record(promised(threshold=0.7)))
+    hit = look(asked, [near()], proved, (Verify, 0.7), (Notice, None), (Touch, None))
+    assert isinstance(hit, Hit)
+    outcome = miss(look(asked, [near()], proved, (Verify, 0.6)))
+    assert (outcome.reason, outcome.detail) == (
+        Reason.VERIFIER,
+        "score 0.6000 is not in [0.7000, 1]",
+    )
+
+
+def test_a_store_that_cannot_say_what_is_promised_serves_nothing_by_meaning() -> None:
+    down: Script = [(Kept, StoreError("down")), (Note, None)]
+    assert miss(look(ask(rules=PROVED), [near()], *down)).reason is Reason.STORE_ERROR
+
+
+# -- the pair of a lookup --------------------------------------------------------------------------
+
+
+def noticed(
+    asked: Ask, candidates: list[object], *script: tuple[type[Effect[object]], object]
+) -> list[Pair]:
+    """Run a lookup and return the pairs that it noticed."""
+    pairs: list[Pair] = []
+    steps: Script = [*NOT_STORED, (Embed, EMBEDDED), (Nearest, candidates), *script]
+    flow = flows.lookup(asked)
+    try:
+        effect = next(flow)
+        while True:
+            if isinstance(effect, Notice):
+                pairs.append(effect.pair)
+                effect = flow.send(None)
+                continue
+            expected, answer = steps.pop(0)
+            assert isinstance(effect, expected), effect
+            effect = flow.throw(answer) if isinstance(answer, Exception) else flow.send(answer)
+    except StopIteration:
+        assert not steps
+    return pairs
+
+
+def test_a_drawn_lookup_leaves_its_best_pair_whatever_came_of_it() -> None:
+    drawn = ask(rules=LEARNING, sampled=True)
+    (served,) = noticed(drawn, [near()], (Touch, None))
+    assert (served.served, served.sampled, served.score, served.entry_id) == (
+        True,
+        True,
+        0.95,
+        "p/n",
+    )
+    (far,) = noticed(drawn, [near(similarity=0.3)])
+    assert (far.served, far.score, far.similarity) == (False, 0.3, 0.3)
+    (vetoed,) = noticed(drawn, [near(question="What is not a map?")])
+    assert (vetoed.served, vetoed.score) == (False, None)
+    vetoes = near("v", 0.99, question="What is not a map?")
+    (second,) = noticed(drawn, [vetoes, near(similarity=0.5)])
+    assert (second.entry_id, second.score) == ("p/n", 0.5)
+    assert noticed(drawn, []) == []
+
+
+def test_under_a_promise_that_is_missing_pairs_are_drawn_so_that_there_can_be_one() -> None:
+    rules = msgspec.structs.replace(PROVED, proof=Proof(max_wrong=0.01, sample=1.0))
+    (left,) = noticed(ask(rules=rules, sampled=True), [near()], kept())
+    assert (left.served, left.score) == (False, 0.95)
+
+
+def test_a_lookup_that_was_not_drawn_leaves_a_pair_only_if_it_served_or_was_in_doubt() -> None:
+    assert noticed(ask(rules=LEARNING), [near(similarity=0.8)]) == []
+    (served,) = noticed(ask(rules=LEARNING), [near()], (Touch, None))
+    assert (served.served, served.sampled) == (True, False)
+    doubt = ask(rules=LEARNING, threshold=0.8)
+    (doubted,) = noticed(doubt, [near()], (Verify, 0.5))
+    assert (doubted.served, doubted.score) == (False, 0.5)
+    assert noticed(doubt, [near()], (Verify, 0.3)) == []
+
+
+def test_explaining_and_caches_that_learn_nothing_leave_no_pair() -> None:
+    assert noticed(ask(rules=LEARNING, sampled=True, record=False), [near()]) == []
+    assert noticed(ask(sampled=True), [near()], (Touch, None)) == []
+
+
+def test_of_a_verifier_that_failed_the_pair_has_no_score() -> None:
+    failed: Script = [(Verify, VerifierError("down")), (Note, None)]
+    (left,) = noticed(ask(rules=LEARNING, sampled=True, threshold=0.8), [near()], *failed)
+    assert left.score is None
+
+
+# -- a judge on the path ---------------------------------------------------------------------------
+
+
+def test_a_judge_that_is_asked_at_once_may_serve_what_the_verifier_doubts() -> None:
+    asked = ask(rules=CONSULTING, threshold=0.8)
+    same: Script = [(SamePairs, [Sameness(True, "r")]), (Notice, None), (Touch, None)]
+    assert isinstance(look(asked, [near()], (Verify, 0.5), *same), Hit)
+
+
+@pytest.mark.parametrize(
+    "said", [Sameness(False, "another year"), Sameness(False, "", failure="the deadline passed")]
+)
+def test_a_judge_that_says_no_or_nothing_serves_nothing(said: Sameness) -> None:
+    asked = ask(rules=CONSULTING, threshold=0.8)
+    outcome = miss(look(asked, [near()], (Verify, 0.5), (SamePairs, [said]), (Notice, None)))
+    assert (outcome.reason, outcome.detail) == (Reason.JUDGED, str(said))
+
+
+def test_a_judge_is_not_asked_where_the_verifier_is_sure_or_nothing_is_recorded() -> None:
+    outcome = miss(look(ask(rules=CONSULTING, threshold=0.8), [near()], (Verify, 0.39)))
+    assert outcome.reason is Reason.VERIFIER
+    explained = ask(rules=CONSULTING, threshold=0.8, record=False)
+    assert miss(look(explained, [near()], (Verify, 0.5))).reason is Reason.VERIFIER

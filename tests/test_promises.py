@@ -1,0 +1,182 @@
+"""Both faces over both stores: hits by meaning under a promise, and what a cache learns of them."""
+
+import pytest
+
+import stampcache
+from stampcache import ConfigError, Hit, Level, Reason, Request, Scope, pairs
+from stampcache.calibration import Promise, Refusal
+from stampcache.core import Work
+from stampcache.testing import AngleEmbedder, FailingStore, ScriptedVerifier
+from tests.faces import Face, Open
+from tests.promised import promised
+
+STORED = "How do I reset my password?"
+SAME = "how can I reset my password"
+ALSO = "please tell me how to reset the password"
+FAR = "Which cafes are open?"
+ANGLES = {STORED: 0.0, SAME: 5.0, ALSO: 20.0, FAR: 80.0}
+
+
+def asked(question: str) -> Request:
+    return Request(question=question, model="m")
+
+
+@pytest.fixture
+def embedder() -> AngleEmbedder:
+    return AngleEmbedder(ANGLES)
+
+
+def promise(face: Face, **options: object) -> None:
+    """Have the store of a cache hold a promise for it."""
+    stamp = face.core.intake.stamps.embedder
+    made = promised(embedder=stamp, entries=1, **options)  # type: ignore[arg-type]  # options of it
+    face.core.store.shelf.keep(pairs.PROMISES, [pairs.promise_record(made)], most=9)
+    face.core.learning.look_at(face.core.ports)
+
+
+def said(face: Face) -> Promise | Refusal | None:
+    return face._wait(face.cache.promise())  # type: ignore[no-any-return]  # typed loosely there
+
+
+def test_one_who_asks_for_a_bound_gets_no_hit_by_meaning_until_it_is_proved(
+    open_face: Open, embedder: AngleEmbedder
+) -> None:
+    face = open_face(embedder=embedder, max_wrong=0.01)
+    face.fill(asked(STORED), "Click on reset.")
+    outcome = face.lookup(asked(SAME))
+    assert (outcome.reason, "tune" in outcome.detail) == (Reason.UNPROVED, True)
+    assert isinstance(said(face), Refusal)
+    assert isinstance(face.lookup(asked(STORED)), Hit), "exact hits need no promise"
+    promise(face, threshold=0.99)
+    hit = face.lookup(asked(SAME))
+    assert isinstance(hit, Hit) and hit.level is Level.SEMANTIC
+    assert face.lookup(asked(ALSO)).reason is Reason.BELOW_THRESHOLD
+    assert "At most 1 %" in str(said(face))
+
+
+def test_a_promise_holds_in_its_namespace(open_face: Open, embedder: AngleEmbedder) -> None:
+    face = open_face(embedder=embedder, max_wrong=0.01)
+    promise(face, threshold=0.99, namespace="shop")
+    for namespace, reason in (("shop", Reason.SAME_QUESTION), ("wiki", Reason.UNPROVED)):
+        scope = Scope(namespace=namespace)
+        face.fill(Request(question=STORED, scope=scope))
+        face.core.learning.look_at(face.core.ports)
+        assert face.lookup(Request(question=SAME, scope=scope)).reason is reason
+
+
+def test_without_a_bound_nothing_is_promised(open_face: Open, embedder: AngleEmbedder) -> None:
+    assert said(open_face(embedder=embedder, calibration=0.9)) is None
+
+
+def test_a_judge_labels_what_was_drawn_and_withdraws_what_no_longer_holds(
+    open_face: Open, embedder: AngleEmbedder
+) -> None:
+    prompts: list[str] = []
+
+    def judge(prompt: str) -> str:
+        prompts.append(prompt)
+        return "never"
+
+    face = open_face(embedder=embedder, max_wrong=0.05, sample=1.0, judge=judge)
+    face.fill(asked(STORED), "Click on reset.")
+    promise(face, threshold=0.9, max_wrong=0.05)
+    assert isinstance(face.lookup(asked(SAME)), Hit)
+    face.lookup(asked(FAR))
+    work = face.work()
+    assert (work.unlabelled, work.same, work.not_same) == (2, 0, 0), "it gave no verdict"
+    assert len(prompts) == 1
+    waiting = pairs.pairs_of(face.core.store.shelf.kept(pairs.WAITING, 9))
+    assert sorted((one.asked, one.served) for one in waiting) == sorted(
+        [(SAME, True), (FAR, False)]
+    )
+
+
+def test_reports_are_kept_as_labels(open_face: Open, embedder: AngleEmbedder) -> None:
+    face = open_face(embedder=embedder, calibration=0.9, sample=0.0)
+    entry_id = face.fill(asked(STORED), "Click on reset.")
+    assert not face._wait(face.cache.report_good(entry_id)), "it was never served by meaning"
+    face.lookup(asked(SAME))
+    assert face._wait(face.cache.report_good(entry_id))
+    (good,) = pairs.labels_of(face.core.store.shelf.kept(pairs.LABELS, 9))
+    assert (good.asked, good.stored, good.same, good.sampled) == (SAME, STORED, True, False)
+    assert face.report_bad(entry_id)
+    (bad,) = pairs.labels_of(face.core.store.shelf.kept(pairs.LABELS, 9))
+    assert not bad.same
+    assert not face.report_bad(entry_id)
+
+
+def test_a_doubtful_pair_is_put_to_the_judge_at_once_where_a_user_wants_that(
+    open_face: Open, embedder: AngleEmbedder
+) -> None:
+    verifier = ScriptedVerifier({(SAME, STORED): 0.4})
+
+    def judge(prompt: str) -> str:
+        raise ConnectionError("down")
+
+    face = open_face(
+        embedder=embedder, calibration=0.9, verifier=verifier, judge=judge, consult="now"
+    )
+    face.fill(asked(STORED), "Click on reset.")
+    outcome = face.lookup(asked(SAME))
+    assert outcome.reason is Reason.JUDGED
+    assert "ConnectionError" in outcome.detail
+
+
+def test_nothing_is_kept_of_a_tenant_that_is_forgotten(
+    open_face: Open, embedder: AngleEmbedder
+) -> None:
+    face = open_face(embedder=embedder, calibration=0.9, sample=1.0)
+    with stampcache.scope(tenant="acme"):
+        entry_id = face.fill(asked(STORED), "Click on reset.")
+        face.lookup(asked(SAME))
+    assert len(face.core.learning.noticed) == 1
+    face._wait(face.cache.forget("acme"))
+    assert (len(face.core.learning.noticed), face.core.learning.noticed.served(entry_id)) == (0, [])
+    assert list(face.core.store.shelf.kept(pairs.WAITING, 9)) == []
+
+
+def test_what_was_noticed_is_in_the_store_when_the_cache_is_closed(
+    embedder: AngleEmbedder, tmp_path: object
+) -> None:
+    url = f"sqlite:///{tmp_path}/cache.db"
+    with stampcache.open_cache(url, embedder=embedder, calibration=0.9, sample=1.0) as cache:
+        cache.update(asked(STORED), "Click on reset.")
+        cache.lookup(asked(SAME))
+    with stampcache.open_cache(url) as cache:
+        (pair,) = pairs.pairs_of(cache.core.store.shelf.kept(pairs.WAITING, 9))
+    assert (pair.asked, pair.stored, pair.served) == (SAME, STORED, True)
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({"max_wrong": 0.0}, "above 0"),
+        ({"max_wrong": 1.5}, "give a share"),
+        ({"max_wrong": "1 %"}, "give a share"),
+        ({"max_wrong": True}, "give a share"),
+        ({"sample": -0.1}, "give a share"),
+        ({"consult": "always"}, '"later" or "now"'),
+        ({"consult": "now"}, "give judge="),
+        ({"max_wrong": 0.01, "judge": str, "consult": "now"}, "one of both"),
+        ({"max_wrong": 0.01, "calibration": 0.9}, "one of both"),
+        ({"max_wrong": 0.01, "embedder": None}, "without embedder="),
+    ],
+)
+def test_settings_that_contradict_each_other_are_refused(
+    options: dict[str, object], said: str, embedder: AngleEmbedder
+) -> None:
+    given = {"embedder": embedder, **options}
+    with pytest.raises(ConfigError, match=said):
+        stampcache.open_cache("memory://", **given)  # type: ignore[arg-type]  # wrong on purpose
+
+
+def test_a_store_that_fails_is_counted_and_costs_no_answer(embedder: AngleEmbedder) -> None:
+    store = FailingStore()
+    cache = stampcache.open_cache(store, embedder=embedder, max_wrong=0.01, sample=1.0)
+    cache.update(asked(STORED), "Click on reset.")
+    cache.lookup(asked(SAME))
+    store.down = True
+    assert cache.lookup(asked(SAME)).reason is Reason.STORE_ERROR
+    assert cache.work() == Work()
+    store.down = False
+    assert cache.stats(everything=True).counters["error.labels"] == 1
