@@ -30,7 +30,8 @@ def similarities(embedding: Embedding, measured: Measured) -> Scores:
     """Return the cosine of each pair."""
     asked = embedding([one.asked for one in measured.pairs])
     stored = embedding([one.stored for one in measured.pairs])
-    return np.einsum("ij,ij->i", asked, stored).astype(np.float64)
+    near: Scores = np.einsum("ij,ij->i", asked, stored).astype(np.float64)
+    return near
 
 
 def labels(measured: Measured) -> Flags:
@@ -46,7 +47,8 @@ def rows_of(measured: Measured, found: Sequence[System]) -> list[Row]:
         row: dict[str, object] = {"data": measured.name, "use": measured.use, "system": one.name}
         for wrong in RATES:
             both = same.any() and not same.all()
-            row[f"hits at {wrong:.0%} wrong"] = str(curves.hits_at(one.scores, same, wrong)) if both else "-"
+            name = f"hits at {wrong:.0%} wrong"
+            row[name] = str(curves.hits_at(one.scores, same, wrong)) if both else "-"
         good, bad = curves.served(one.scores, same, one.threshold)
         row["hits by default"], row["wrong by default"] = str(good), str(bad)
         rows.append(row)
@@ -80,7 +82,9 @@ def kind_rows(measured: Measured, found: Sequence[System]) -> list[Row]:
             for label in (True, False):
                 at = chosen & (same == label)
                 if at.any():
-                    share = curves.Share(int((one.scores[at] >= one.threshold).sum()), int(at.sum()))
+                    share = curves.Share(
+                        int((one.scores[at] >= one.threshold).sum()), int(at.sum())
+                    )
                     rows.append(
                         {
                             "data": measured.name, "system": one.name, "kind": kind,
@@ -93,7 +97,9 @@ def kind_rows(measured: Measured, found: Sequence[System]) -> list[Row]:
 def few_words(measured: Measured, found: Sequence[System]) -> list[Row]:
     """Return what is served of pairs that are the same and share less than 40 % of their words."""
     same = labels(measured)
-    few = np.array([parts.shared(one.asked, one.stored) < FEW_WORDS for one in measured.pairs]) & same
+    few = (
+        np.array([parts.shared(one.asked, one.stored) < FEW_WORDS for one in measured.pairs]) & same
+    )
     rows: list[Row] = []
     for one in found:
         row: dict[str, object] = {"data": measured.name, "system": one.name}
@@ -113,7 +119,11 @@ def curve_rows(measured: Measured, found: Sequence[System]) -> list[Row]:
     if same.all() or not same.any():
         return []
     return [
-        {"data": measured.name, "system": one.name, "curve (wrong, hits)": curves.curve(one.scores, same)}
+        {
+            "data": measured.name,
+            "system": one.name,
+            "curve (wrong, hits)": curves.curve(one.scores, same),
+        }
         for one in found
     ]
 
@@ -135,7 +145,11 @@ def measure(data: Path, quick: bool) -> list[Row]:
             systems.guarded(measured.pairs, near), own, systems.vetoed(measured.pairs, own),
         ]  # fmt: skip
         main += peers.scored(measured)
-        found = [*main, *[one.on(measured, near) for one in variants], systems.oracle(measured.pairs)]
+        found = [
+            *main,
+            *[one.on(measured, near) for one in variants],
+            systems.oracle(measured.pairs),
+        ]
         tables["by set"] += rows_of(measured, found)
         if measured.name in ("fow-cache", "Kmemo unseen", "QQP"):
             tables["cross-fitted"] += crossed_rows(measured, found)

@@ -18,7 +18,7 @@ from stampcache.verifying.pair import NAMES
 from stampcache.verifying.table import Table
 from training.verifier import __main__ as training
 from training.verifier import fitting, sources
-from training.verifier.assembling import Embedding, Fit, all_pairs, assembled, word_table
+from training.verifier.assembling import Embedding, all_pairs, assembled, word_table
 from training.verifier.sources import Pair
 
 NEAR = 0.9
@@ -46,7 +46,8 @@ class Variant(Struct, frozen=True):
 
     def on(self, measured: Measured, near: Scores) -> System:
         """Return its scores; what the verifier abstains from is never served."""
-        given = [Pair(one.asked, one.stored, one.same, "", str(at)) for at, one in enumerate(measured.pairs)]
+        numbered = enumerate(measured.pairs)
+        given = [Pair(one.asked, one.stored, one.same, "", str(at)) for at, one in numbered]
         fit = assembled(given, self.embedding, self.table)
         scores = np.full(len(near), -1e9)
         if len(fit.pairs):
@@ -105,7 +106,8 @@ def overlap(
     for measured in every:
         if measured.use != REPORTED or measured.name == "PAWS-X zh":
             continue
-        one, other = (embedding([getattr(pair, side) for pair in measured.pairs]) for side in ("asked", "stored"))
+        one = embedding([pair.asked for pair in measured.pairs])
+        other = embedding([pair.stored for pair in measured.pairs])
         nearest = np.maximum((one @ fitted.T).max(axis=1), (other @ fitted.T).max(axis=1))
         equal = [
             systems.plain(pair.asked) in plain or systems.plain(pair.stored) in plain

@@ -11,7 +11,6 @@ from stampcache import guards
 from stampcache.verifying import TrainedVerifier
 
 CANDIDATES = 8
-Timed = Callable[[], object]
 
 
 def rows(verifier: TrainedVerifier, pairs: Sequence[Pair]) -> list[Row]:
@@ -20,32 +19,49 @@ def rows(verifier: TrainedVerifier, pairs: Sequence[Pair]) -> list[Row]:
     stored = [one.stored for one in pairs]
     asking = [verifier.asking(text) for text in asked]
     seen = [verifier.asking(text).seen for text in stored]
-    profiles = [(guards.profile(one), guards.profile(other)) for one, other in zip(asked, stored, strict=True)]
-    many = range(len(pairs))
+    profiles = [(guards.profile(one.asked), guards.profile(one.stored)) for one in pairs]
+
+    def read(at: int) -> object:
+        return verifier.asking(asked[at])
+
+    def score(at: int) -> object:
+        return asking[at].score(stored[at], seen[at], 0.9)
+
+    def guarded(at: int) -> object:
+        return guards.compare(*profiles[at])
+
+    def decide(at: int) -> object:
+        return _decided(verifier, asked, stored, seen, at)
+
     return [
-        _row("read one question", [lambda at=at: verifier.asking(asked[at]) for at in many]),
-        _row("score one candidate", [lambda at=at: asking[at].score(stored[at], seen[at], 0.9) for at in many]),
-        _row("guards of one candidate", [lambda at=at: guards.compare(*profiles[at]) for at in many]),
-        _row(
-            f"read one and score {CANDIDATES} candidates",
-            [lambda at=at: _decided(verifier, asked, stored, seen, at) for at in many],
-        ),
-    ]  # fmt: skip
+        _row("read one question", read, len(pairs)),
+        _row("score one candidate", score, len(pairs)),
+        _row("guards of one candidate", guarded, len(pairs)),
+        _row(f"read one and score {CANDIDATES} candidates", decide, len(pairs)),
+    ]
 
 
 def _decided(
-    verifier: TrainedVerifier, asked: Sequence[str], stored: Sequence[str], seen: Sequence[bytes], at: int
-) -> None:
+    verifier: TrainedVerifier,
+    asked: Sequence[str],
+    stored: Sequence[str],
+    seen: Sequence[bytes],
+    at: int,
+) -> float:
     asking = verifier.asking(asked[at])
-    for to in range(at, at + CANDIDATES):
-        asking.score(stored[to % len(stored)], seen[to % len(seen)], 0.9)
+    near = [to % len(stored) for to in range(at, at + CANDIDATES)]
+    return max([asking.score(stored[to], seen[to], 0.9) for to in near])
 
 
-def _row(name: str, steps: Sequence[Timed]) -> Row:
+def _row(name: str, step: Callable[[int], object], count: int) -> Row:
     taken: list[float] = []
-    for step in steps:
+    for at in range(count):
         start = time.perf_counter()
-        step()
+        step(at)
         taken.append(time.perf_counter() - start)
     low, high = np.percentile(taken, [50, 95])
-    return {"step": name, "us, median": round(low * 1e6, 1), "us, 95th percentile": round(high * 1e6, 1)}
+    return {
+        "step": name,
+        "us, median": round(low * 1e6, 1),
+        "us, 95th percentile": round(high * 1e6, 1),
+    }

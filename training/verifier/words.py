@@ -46,7 +46,8 @@ def projected(vectors: NDArray[np.float32]) -> bytes:
     _, directions = np.linalg.eigh(centred.T @ centred)
     main = centred @ directions[:, ::-1][:, :WIDTH]
     scaled = main / np.linalg.norm(main, axis=1, keepdims=True)
-    return np.clip(np.rint(scaled * 127 * 1.4), -127, 127).astype(np.int8).tobytes()
+    small = np.clip(np.rint(scaled * 127 * 1.4), -127, 127).astype(np.int8)
+    return bytes(small.tobytes())
 
 
 def related(words: Sequence[str], vectors: NDArray[np.float32]) -> dict[str, list[str]]:
