@@ -50,7 +50,10 @@ def rows_of(measured: Measured, found: Sequence[System]) -> list[Row]:
             name = f"hits at {wrong:.0%} wrong"
             row[name] = str(curves.hits_at(one.scores, same, wrong)) if both else "-"
         good, bad = curves.served(one.scores, same, one.threshold)
-        row["hits by default"], row["wrong by default"] = str(good), str(bad)
+        own = not np.isnan(one.threshold)
+        row["hits by default"], row["wrong by default"] = (
+            (str(good), str(bad)) if own else ("-", "-")
+        )
         rows.append(row)
     return rows
 
@@ -76,7 +79,7 @@ def kind_rows(measured: Measured, found: Sequence[System]) -> list[Row]:
     same = labels(measured)
     kinds = [one.kind for one in measured.pairs]
     rows: list[Row] = []
-    for one in found:
+    for one in [each for each in found if not np.isnan(each.threshold)]:
         for kind in sorted(set(kinds)):
             chosen = curves.of_kind(kinds, kind)
             for label in (True, False):
@@ -104,7 +107,7 @@ def few_words(measured: Measured, found: Sequence[System]) -> list[Row]:
     for one in found:
         row: dict[str, object] = {"data": measured.name, "system": one.name}
         by_default = curves.Share(int((one.scores[few] >= one.threshold).sum()), int(few.sum()))
-        row["reworded, served by default"] = str(by_default)
+        row["reworded, served by default"] = "-" if np.isnan(one.threshold) else str(by_default)
         for wrong in (0.03, 0.05):
             limit = curves.threshold_at(one.scores, same, wrong)
             share = curves.Share(int((one.scores[few] >= limit).sum()), int(few.sum()))
