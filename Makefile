@@ -15,12 +15,12 @@ BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
 PROJECTS := pyproject.toml integrations/langchain/pyproject.toml integrations/llama-index/pyproject.toml
 SOURCES := src integrations/langchain/langchain_stampcache integrations/llama-index/llama_index_stampcache
-BENCHES ?= latency thresholds validity watch freshness differential cases conversations overhead proof guards quality
+BENCHES ?= latency thresholds hashing validity watch freshness differential cases conversations overhead proof guards stores quality
 # What has no IO: every branch of it is covered by tests.
 PURE := calibration/*.py canonical.py corpora.py decide.py differing.py effects/*.py eviction.py \
   flows/*.py freshness.py guards/*.py identity.py journal.py judging/reading.py judging/replies.py \
   judging/sameness.py kinds.py model.py outcome.py pairs.py reaching.py refusals.py request.py \
-  shelf.py signature.py spaces.py stores/selection.py ttl.py unkeyed.py verifying/*.py
+  semantic_hash.py shelf.py signature.py spaces.py stores/selection.py ttl.py unkeyed.py verifying/*.py
 COMMA := ,
 SPACE := $(subst ,, )
 PURE_FILES := $(subst $(SPACE),$(COMMA),$(addprefix */stampcache/,$(PURE)))
@@ -97,4 +97,4 @@ docs: $(VENV)/.dev
 	$(BIN)/python -m pytest tests/test_docs.py
 
 clean:
-	rm -rf $(VENV) $(VENV)-oldest-* .mypy_cache .pytest_cache .ruff_cache .hypothesis .coverage
+	rm -rf $(VENV) $(VENV)-oldest-* .venv-peer-* .mypy_cache .pytest_cache .ruff_cache .hypothesis .coverage

@@ -94,6 +94,17 @@ def mtrag(data: Path, domain: str) -> list[Pair]:
     ]
 
 
+def pawsx(data: Path, count: int) -> list[Pair]:
+    """Chinese sentences with their words exchanged, and paraphrases: for measuring only."""
+    rows = [one.split("\t") for one in (data / "pawsx_zh" / "dev_2k.tsv").read_text().splitlines()]
+    at = {name: rows[0].index(name) for name in ("sentence1", "sentence2", "label")}
+    return [
+        Pair(one[at["sentence1"]], one[at["sentence2"]], one[at["label"]] == "1", "pawsx")
+        for one in rows[1 : count + 1]
+        if one[at["sentence1"]] and one[at["sentence2"]]
+    ]
+
+
 def mtrag_questions(data: Path, domain: str) -> list[str]:
     """All stand-alone questions of a domain; two of them are different questions."""
     return sorted(set(_mtrag(data / "mtrag" / f"{domain}_rewrite.jsonl").values()))

@@ -33,11 +33,16 @@ class Arguments(argparse.Namespace):
 
 def arguments(description: str) -> Arguments:
     """Read ``--data``, ``--quick`` and ``--json`` from the command line."""
+    return parser(description).parse_args(namespace=Arguments())
+
+
+def parser(description: str) -> argparse.ArgumentParser:
+    """Return what reads them, for a benchmark that understands more."""
     parser = argparse.ArgumentParser(description=description)
     parser.add_argument("--data", type=Path, help="folder of the measuring data")
     parser.add_argument("--quick", action="store_true", help="a smaller run, wider intervals")
     parser.add_argument("--json", type=Path, metavar="FILE", help="also write the rows to FILE")
-    return parser.parse_args(namespace=Arguments())
+    return parser
 
 
 def machine() -> dict[str, object]:

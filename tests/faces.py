@@ -19,11 +19,11 @@ from stampcache import (
     Stamps,
     Stored,
 )
-from stampcache.core import Work
 from stampcache.due import DueEntry
 from stampcache.explain import Explanation
 from stampcache.outcome import Update
 from stampcache.telemetry import Stats
+from stampcache.working import Work
 
 Done = TypeVar("Done")
 Retrieve = Callable[[str], Sequence[Evidence]]

@@ -261,6 +261,7 @@ def test_the_serving_path_is_compared_with_itself() -> None:
         "exact hit, without (again)",
         "exact hit, freshness=",
         "exact hit, judge=",
+        "exact hit, judge=, on the list",
     ]
     assert rows[0]["of without"] == 1.0
 

@@ -20,6 +20,8 @@ from stampcache import (
     StoreError,
     Usage,
 )
+from stampcache.ports import Lag
+from stampcache.stores.memory import MemoryStore
 from stampcache.testing import AngleEmbedder, FailingStore, FakeClock
 from tests.faces import Face, Open
 
@@ -213,3 +215,30 @@ def test_invalidate_needs_to_know_what(face: Face) -> None:
         face.invalidate()
     with pytest.raises(ConfigError, match="what changed"):
         face.invalidate(stamps=Stamps())
+
+
+def test_what_was_counted_can_be_read_when_the_store_is_away() -> None:
+    store = FailingStore()
+    cache = stampcache.open_cache(store)
+    cache.update(Request(question="q"), "a")
+    store.down = True
+    cache.lookup(Request(question="q"))
+    stats = cache.stats(everything=True)
+    assert (stats.requests, stats.entries, stats.counters["error.store_error"]) == (1, 0, 1)
+    assert cache.stats().requests == 1
+    strictly = stampcache.open_cache(store, strict=True, secret="of this test alone")
+    with pytest.raises(StoreError):
+        strictly.stats()
+
+
+def test_a_store_that_follows_tells_how_far_behind_it_is() -> None:
+    lag = Lag(bound_s=1.0, oldest_s=0.5, changes=2, p50_s=0.001, p99_s=0.002, flushes=0)
+
+    class Behind(MemoryStore):
+        def lag(self) -> Lag:
+            return lag
+
+    cache = stampcache.open_cache(Behind())
+    assert cache.stats(everything=True).lag == lag
+    assert cache.stats().lag is None, "of others' changes a tenant learns nothing"
+    assert stampcache.open_cache("memory://").stats(everything=True).lag is None

@@ -11,6 +11,7 @@ import shlex
 import sys
 import tomllib
 from collections.abc import Iterator
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
@@ -19,6 +20,7 @@ from sybil.parsers.markdown import CodeBlockParser, PythonCodeBlockParser
 
 import stampcache
 from stampcache import Reason
+from tests.redis.servers import Server
 
 ROOT = Path(__file__).parent.parent
 PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")])
@@ -118,8 +120,11 @@ def test_every_block_runs(page: Path, tmp_path: Path, monkeypatch: pytest.Monkey
     for adapter, framework in FRAMEWORKS.items():
         if f"import {adapter}" in text or f"from {adapter}" in text:
             pytest.importorskip(framework)
-    for example in examples(page):
-        example.evaluate()
+    with ExitStack() as stack:
+        if "CACHE_URL" in text:  # the page shares a cache: it is given a server
+            monkeypatch.setenv("CACHE_URL", stack.enter_context(Server()).url)
+        for example in examples(page):
+            example.evaluate()
 
 
 @pytest.mark.parametrize("page", PAGES, ids=page_name)

@@ -165,11 +165,11 @@ def test_nothing_of_it_is_kept_in_the_process_beside_the_store() -> None:
         cache.lookup(Request(question=LEAVE))
     digest = intake.tenant_digest("acme")
     core.learning.noticed.add(pair_of(digest), doubtful=True)
-    assert {one.entry.identity.tenant for one in core.due.peek(9)} > {digest}
+    journal, now = core.store.journal, clock.now()
+    assert {one.scope.tenant for one in journal.due(9, now=now)} == {"acme", "globex"}
     cache.forget("acme")
-    assert digest not in {one.entry.identity.tenant for one in core.due.peek(9)}
-    assert len(core.due) == 1
-    assert len(core.learning.noticed) == 0
+    assert {one.scope.tenant for one in journal.due(9, now=now)} == {"globex"}
+    assert digest not in {pair.tenant for pair in core.learning.noticed.take()}
     assert all(place[0].tenant != "acme" for place in intake._realms._known)
     assert digest not in intake._realms._owners.values()
     assert len(intake._varieties) == 0
@@ -243,6 +243,9 @@ def lived(store: SqliteStore, tenant: str, words: tuple[str, ...]) -> list[Entry
         tenant=entries[3].identity.tenant,
     )
     store.journal.judged(verdict)
+    doubted = replace(entries[4], doubtful_at=NOW)
+    store.put(doubted, None, store.sequence())
+    assert store.journal.list_due(doubted, Scope(tenant=words[0]), early=False).may
     store.put(replace(entries[4], id=f"id-{tenant}-anew"), None, store.sequence())
     store.clear(f"scope-{tenant}-none")
     return entries

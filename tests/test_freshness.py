@@ -6,17 +6,21 @@ from typing import Any
 import pytest
 
 from stampcache import (
+    Answer,
     Hit,
     Reason,
     Request,
     Scope,
+    Settings,
     Stale,
     scope,
 )
-from stampcache.core import Work
 from stampcache.due import DueEntry
+from stampcache.model import Selector
+from stampcache.request import Seam
 from stampcache.testing import FailingStore, FakeClock, ScriptedJudge
 from stampcache.ttl import HOUR_S
+from stampcache.working import Work
 from tests.aging import ASKED, CITED, DOUBT_S, FRESH, GONE, HOURS, Aging
 from tests.faces import Open
 
@@ -151,7 +155,7 @@ def test_without_a_judge_or_a_refresh_work_gives_no_second_grace(
     one.fill()
     one.clock.advance(DOUBT_S + 1.0)
     assert one.served()
-    assert one.face.work() == Work()
+    assert one.face.work() == Work(left=1), "it stays for one who has a judge"
     assert not one.served()
 
 
@@ -261,6 +265,124 @@ def test_a_damaged_entry_is_counted_and_left(aging: Callable[..., Aging], url: s
     assert one.face.work() == Work()
     assert one.face.core.counters.of(None)["error.work"] == 1
     store.down = False
+    assert one.face.work() == Work(fresh=1)
+
+
+def test_what_cannot_be_listed_is_not_served_though_doubted(aging: Callable[..., Aging]) -> None:
+    """Nobody would look after it, and nobody knows whether it was served before."""
+
+    class NoList(FailingStore):
+        @property
+        def journal(self) -> Any:
+            journal = super().journal
+            if self.broken:
+                journal.list_due = broken
+            return journal
+
+        broken = False
+
+    def broken(*_: Any, **__: Any) -> Any:
+        raise OSError("list")
+
+    store = NoList()
+    one = aging(FRESH, beta=9e9, options={"store": store})
+    one.fill()
+    store.broken = True
+    one.clock.advance(0.9 * DOUBT_S)
+    assert one.served(), "it is not doubted yet"
+    one.clock.advance(0.2 * DOUBT_S)
+    assert one.face.why(ASKED) is Reason.DOUBTFUL
+    assert one.face.core.counters.of(None)["error.due"] == 2
+
+
+def test_the_grace_is_a_share_of_the_life_and_bounded(aging: Callable[..., Aging]) -> None:
+    for grace_s, share, left_s in (
+        (1e9, 0.15, 0.15 * HOURS * HOUR_S),
+        (60.0, 0.15, 60.0),
+        (1e9, 0.0, 0.0),
+    ):
+        one = aging(FRESH, grace_s=grace_s, grace_share=share)
+        one.face.clear()
+        one.fill()
+        one.clock.advance(DOUBT_S + left_s + 1.0)
+        assert not one.served()
+        one.face.clear()
+        one.fill()
+        one.clock.advance(DOUBT_S + max(0.0, left_s - 1.0) + 0.5)
+        assert one.served() == (left_s > 0.0)
+
+
+def test_a_told_life_has_a_grace_of_its_own_share(aging: Callable[..., Aging]) -> None:
+    one = aging(FRESH, grace_s=1e9)
+    with scope(ttl_s=2 * DOUBT_S):
+        one.fill()
+    one.clock.advance(1.25 * DOUBT_S)
+    assert one.served()
+    one.face.clear()
+    with scope(ttl_s=2 * DOUBT_S):
+        one.fill()
+    one.clock.advance(1.35 * DOUBT_S)
+    assert not one.served()
+
+
+def test_a_judge_that_is_down_is_not_asked_about_everything(aging: Callable[..., Aging]) -> None:
+    one = aging(*[ValueError("down")] * 9)
+    requests = [Request(question=f"What is {at}?", corpus="c") for at in range(5)]
+    for request in requests:
+        one.fill(request=request)
+    one.clock.advance(DOUBT_S + 1.0)
+    for request in requests:
+        assert one.face.served(request)
+    assert one.face.work() == Work(failed=3, left=5)
+    assert len(one.judge.prompts) == 3
+
+
+def test_what_has_no_text_is_not_asked_about(aging: Callable[..., Aging]) -> None:
+    """A judge that sees no answer can only guess; nor is that a call, or a verdict to remember."""
+    tools = Answer(text="", tool_calls=({"name": "search"},))
+    bare = Request(question="", prompt="What is a map?", settings=Settings(seam=Seam.MODEL))
+    one = aging(FRESH, FRESH, on_path=True)
+    for request, answer in (
+        (Request(question="What is it?", settings=Settings(seam=Seam.MODEL)), tools),
+        (bare, Answer(text="a")),
+    ):
+        one.fill(answer, request=request)
+        one.clock.advance(DOUBT_S + 1.0)
+        outcome = one.face.lookup(request)
+        assert isinstance(outcome, Stale) and outcome.reason is Reason.JUDGED
+        assert outcome.detail == "not fresh: there is no text to judge"
+        assert one.face.explain(request).verdict is None
+    assert one.judge.prompts == []
+
+
+def test_what_changes_while_the_judge_is_asked_is_not_served(aging: Callable[..., Aging]) -> None:
+    one = aging(FRESH, on_path=True)
+
+    def judge(prompt: str) -> str:
+        one.face.core.store.invalidate(Selector(corpus="c", source="a.md"))
+        return FRESH
+
+    one.face = one.open(judge=judge)
+    one.fill()
+    one.clock.advance(DOUBT_S + 1.0)
+    outcome = one.face.lookup(ASKED)
+    assert isinstance(outcome, Stale) and outcome.reason is Reason.JUDGED
+    assert outcome.detail == "not fresh: it changed while the judge was asked"
+    assert one.face.why(ASKED) is Reason.INVALIDATED
+
+
+def test_a_budget_that_is_spent_pushes_no_verdict_out(aging: Callable[..., Aging]) -> None:
+    one = aging(FRESH, on_path=True, calls_per_minute=1)
+    other = Request(question="What is a filter?", corpus="c")
+    for request in (ASKED, other):
+        one.fill(request=request)
+    one.clock.advance(DOUBT_S + 1.0)
+    assert one.served()
+    for _ in range(3):
+        assert one.face.why(other) is Reason.JUDGED
+    (kept,) = one.face.core.store.journal.verdicts(9)
+    assert kept.fresh
+    assert one.face.stats(everything=True).judge.unasked == 3
 
 
 def test_a_broken_journal_hides_no_hit_and_no_explanation(aging: Callable[..., Aging]) -> None:

@@ -4,6 +4,7 @@ import random
 import re
 import threading
 from collections.abc import Callable
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
@@ -29,17 +30,32 @@ def test_a_kind_is_guessed_by_rule_and_shortens_the_doubt(aging: Callable[..., A
 
 
 def test_the_judge_names_a_kind_once(aging: Callable[..., Aging]) -> None:
-    one = aging('{"fresh": true, "reason": "r", "kind": "price"}', FRESH, on_path=True)
+    price = '{"fresh": true, "reason": "r", "kind": "price"}'
+    one = aging(price, FRESH, "gibberish", FRESH, FRESH, on_path=True)
     one.fill()
     one.clock.advance(DOUBT_S + 1.0)
     assert one.served()
-    kept = one.entry()
-    assert kept.doubtful_at == pytest.approx(one.clock.now() + DOUBT_S / HOURS)
-    one.clock.advance(DOUBT_S / HOURS + 1.0)
-    assert one.served()
-    assert ['"kind"' in prompt for prompt in one.judge.prompts] == [True, False]
-    assert "Kind of data: price" in one.judge.prompts[1]
-    assert one.entry().doubtful_at == pytest.approx(one.clock.now() + DOUBT_S / HOURS)
+    for served in (True, False, True, True):  # nothing that is said later makes that forgotten
+        kept = one.entry()
+        assert kept.doubtful_at is not None and kept.confirmed_at is not None
+        assert kept.doubtful_at - kept.confirmed_at == pytest.approx(DOUBT_S / HOURS)
+        one.clock.advance(DOUBT_S / HOURS + 1.0)
+        assert one.served() == served
+    assert ['"kind"' in prompt for prompt in one.judge.prompts] == [True, *[False] * 4]
+    assert all("Kind of data: price" in prompt for prompt in one.judge.prompts[1:])
+
+
+def test_a_judge_is_told_when_it_was_made_however_often_it_was_confirmed(
+    aging: Callable[..., Aging],
+) -> None:
+    """What a judge says is a guess: a second guess upon it would be about a short time only."""
+    one = aging(FRESH, FRESH, on_path=True)
+    made = one.fill()
+    for _ in range(2):
+        one.clock.advance(DOUBT_S + 1.0)
+        assert one.served()
+    told = datetime.fromtimestamp(made.created_at, UTC).strftime("%Y-%m-%d %H:%M UTC")
+    assert [f"{told}\n" in prompt for prompt in one.judge.prompts] == [True, True]
 
 
 # -- lifetimes and observations --------------------------------------------------------------------
@@ -73,18 +89,26 @@ def test_made_anew_by_work_counts_as_well(aging: Callable[..., Aging]) -> None:
     assert one.entry().lifetime_s == pytest.approx(HOURS * HOUR_S + DOUBT_S + 1.0)
 
 
-def test_announced_changes_are_counted_for_the_next_answers(aging: Callable[..., Aging]) -> None:
-    one = aging()
+def test_announced_changes_raise_no_doubt_and_are_told_to_the_judge(
+    aging: Callable[..., Aging],
+) -> None:
+    """An announced change has marked what it touched: it is none that nobody tells."""
+    one = aging(FRESH)
     one.fill()
     for _ in range(11):
         one.clock.advance(600.0)
         for chunk in ("1", "2"):  # one edit, said of each of its chunks
             one.face.invalidate(corpus="c", source="a.md", chunk=chunk)
     seen = one.face.core.store.journal.observed("c", ["a.md"])["a.md"]
-    assert (seen.changes, seen.per_hour) == (11, pytest.approx(6.0))
+    assert (seen.changes, seen.per_hour) == (0, None)
+    assert (seen.announced, seen.announced_per_hour) == (11, pytest.approx(6.0))
     entry = one.fill()
     assert entry.doubtful_at is not None
-    assert entry.doubtful_at - one.clock.now() == pytest.approx(0.2231 * 660.0, rel=0.01)
+    assert entry.doubtful_at - one.clock.now() == pytest.approx(DOUBT_S)
+    one.clock.advance(DOUBT_S + 1.0)
+    assert one.served()
+    one.face.work()
+    assert "nothing was observed yet; 6 per hour besides were announced" in one.judge.prompts[0]
 
 
 def test_without_freshness_nothing_is_written_down(open_face: Open) -> None:
@@ -219,7 +243,8 @@ def test_over_a_year_the_rate_is_found_and_what_is_served_is_as_doubtful_as_allo
             cited = [Evidence(corpus="c", source="a.md", chunk="1", text=f"version {version}")]
             cache.update(ASKED, str(version), outcome=outcome, evidence=cited)
     seen = cache.core.store.journal.observed("c", ["a.md"])["a.md"]
-    assert seen.per_hour == pytest.approx(1 / every_h, rel=0.35)
+    found = seen.announced_per_hour if announced else seen.per_hour
+    assert found == pytest.approx(1 / every_h, rel=0.35)
     assert served > 0.5 * 365 * 48
     assert stale / served < (0.001 if announced else 0.2)
 

@@ -1,12 +1,14 @@
 """Looking after answers early or on the path, and which ones nobody doubts."""
 
 import asyncio
+import math
 from collections.abc import Callable
 
 import pytest
 from msgspec.structs import replace
 
 from stampcache import (
+    Answer,
     AsyncCache,
     Freshness,
     Reason,
@@ -14,9 +16,10 @@ from stampcache import (
     Settings,
     Stale,
 )
-from stampcache.core import Work
+from stampcache.model import EARLY
 from stampcache.testing import AngleEmbedder, FakeClock
 from stampcache.ttl import HOUR_S
+from stampcache.working import Work
 from tests.aging import ASKED, CITED, DOUBT_S, FRESH, GONE, HOURS, Aging
 from tests.faces import Open
 
@@ -27,12 +30,12 @@ def test_a_popular_answer_is_looked_after_before_anybody_has_to_wait(
     aging: Callable[..., Aging], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     one = aging(FRESH, beta=1.0, deadline_s=3.0)
-    monkeypatch.setattr("stampcache.intake.random.random", lambda: 0.0)  # draws 1: never early
+    monkeypatch.setattr("stampcache.due.random.random", lambda: 0.0)  # draws 1: never early
     one.fill()
     one.clock.advance(DOUBT_S - 5.0)
     assert one.served()
     assert one.face.work() == Work()
-    monkeypatch.setattr("stampcache.intake.random.random", lambda: 0.9)  # 3 s * 2.3 is early enough
+    monkeypatch.setattr("stampcache.due.random.random", lambda: 0.9)  # 3 s * 2.3 is early enough
     assert one.served()
     assert one.face.work() == Work(fresh=1)
     one.clock.advance(10.0)
@@ -43,14 +46,32 @@ def test_far_from_its_doubt_no_luck_is_early(
     aging: Callable[..., Aging], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     one = aging(FRESH, beta=1e6)
-    monkeypatch.setattr("stampcache.intake.random.random", lambda: 1.0 - 1e-12)
+    monkeypatch.setattr("stampcache.due.random.random", lambda: 1.0 - 1e-12)
     one.fill()
-    one.clock.advance(DOUBT_S - 601.0)
+    one.clock.advance((1.0 - EARLY) * DOUBT_S - 1.0)
     assert one.served()
     assert one.face.work() == Work()
     one.clock.advance(2.0)
     assert one.served()
     assert one.face.work() == Work(fresh=1)
+
+
+@pytest.mark.parametrize("every_s", [10.0, 500.0])
+def test_the_rarer_the_work_the_earlier_an_answer_is_looked_after(
+    aging: Callable[..., Aging], monkeypatch: pytest.MonkeyPatch, every_s: float
+) -> None:
+    monkeypatch.setattr("stampcache.due.random.random", lambda: 1.0 - 1.0 / math.e)
+    one = aging(beta=1.0)
+    one.fill(Answer(text="a", latency_s=2.0))
+    one.clock.advance(DOUBT_S - 400.0 - 2 * every_s)
+    for _ in range(3):  # a process of its own may do this
+        one.face.work()
+        one.clock.advance(every_s)
+    one.clock.advance(-every_s)
+    left_s = one.entry().doubtful_at - one.clock.now()  # type: ignore[operator]  # it is doubted
+    assert left_s == pytest.approx(400.0)
+    assert one.served()
+    assert one.face.work() == Work(left=int(every_s > 400.0))
 
 
 # -- on the path -----------------------------------------------------------------------------------
@@ -156,9 +177,25 @@ def test_nor_what_was_stored_without_a_proof_and_is_proved_now(
     assert one.face.work() == Work()
 
 
+def test_nor_what_was_listed_and_is_proved_before_anybody_looks(
+    aging: Callable[..., Aging],
+) -> None:
+    grounded = Request(question="What is a map?", corpus="c", evidence=CITED)
+    for early in (True, False):
+        one = aging(FRESH, beta=9e9 * early)
+        one.face.clear()
+        one.fill()
+        one.clock.advance(DOUBT_S - 99.0 if early else DOUBT_S + 1.0)
+        assert one.served()
+        assert one.face.core.store.journal.waiting(now=one.clock.now()) == 1
+        assert [one.face.served(grounded) for _ in range(2)] == ["answer"] * 2
+        assert one.face.work() == Work()
+        assert one.judge.prompts == []
+
+
 def test_nor_what_a_watch_keeps_true(aging: Callable[..., Aging]) -> None:
     angles = {"What is a map?": 0.0, "Tell me what a map is": 5.0}
-    options = {"embedder": AngleEmbedder(angles), "calibration": 0.9}
+    options = {"embedder": AngleEmbedder(angles), "calibration": 0.9, "sample": 0.0}
     one = aging(GONE, on_path=True, options=options)
     watched = Settings(corpus="c", watched=True)
     one.face.core.store.corpora.declare("c", now=one.clock.now(), silence_s=None)
@@ -179,7 +216,7 @@ def test_nor_what_a_watch_keeps_true(aging: Callable[..., Aging]) -> None:
 
 def test_an_answer_in_other_words_is_doubted_too(aging: Callable[..., Aging]) -> None:
     angles = {"What is a map?": 0.0, "Tell me what a map is": 5.0}
-    options = {"embedder": AngleEmbedder(angles), "calibration": 0.9}
+    options = {"embedder": AngleEmbedder(angles), "calibration": 0.9, "sample": 0.0}
     one = aging(GONE, options=options)
     one.fill()
     one.clock.advance(DOUBT_S + 1.0)

@@ -1,5 +1,6 @@
 """Freshness among threads, caches and processes on one store; and what its journal keeps."""
 
+import asyncio
 import sqlite3
 import threading
 from collections.abc import Callable
@@ -10,17 +11,17 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from stampcache import Cache, Freshness, Hit, Reason, Request, Stale, open_cache
-from stampcache.core import Work
+from stampcache import AsyncCache, Cache, Freshness, Hit, Reason, Request, Stale, open_cache, scope
 from stampcache.due import KEPT, Due
 from stampcache.journal import Observation
-from stampcache.model import Scope
+from stampcache.model import EARLY
 from stampcache.stores.memory import MemoryStore
 from stampcache.stores.sqlite import SqliteStore
 from stampcache.testing import FakeClock
 from stampcache.testing.contract import NOW, in_threads, make_entry
 from stampcache.testing.contract_journal import make_verdict
 from stampcache.ttl import HOUR_S
+from stampcache.working import Work
 from tests.aging import DOUBT_S, FRESH, GONE, HOURS
 from tests.test_processes import succeed
 
@@ -37,65 +38,50 @@ def aged(path: Path, clock: FakeClock, judge: Any = None, **settings: Any) -> Ca
     )
 
 
-# -- the list --------------------------------------------------------------------------------------
+# -- what a process knows of the list ---------------------------------------------------------------
 
-DOUBTFUL = replace(make_entry("k"), doubtful_at=NOW)
-ME = Scope()
-
-
-def test_an_entry_is_served_once_for_each_doubt() -> None:
-    due = Due()
-    assert [due.mark(DOUBTFUL, ME, early=False) for _ in range(3)] == [True, False, False]
-    later = replace(DOUBTFUL, doubtful_at=NOW + 9.0)
-    assert [due.mark(later, ME, early=False) for _ in range(2)] == [True, False]
-    assert len(due) == 1
+DOUBTFUL = replace(make_entry("k"), doubtful_at=NOW, created_at=NOW - 100.0)
+LATER = replace(DOUBTFUL, doubtful_at=NOW + 9.0)
+SURE, NEVER = Freshness(beta=9e9), Freshness(beta=0.0)
 
 
-def test_early_uses_up_nothing() -> None:
-    due = Due()
-    assert [due.mark(DOUBTFUL, ME, early=True) for _ in range(2)] == [True, True]
-    assert [one.early for one in due.peek(9)] == [True]
-    assert [due.mark(DOUBTFUL, ME, early=False) for _ in range(2)] == [True, False]
-    assert [one.early for one in due.peek(9)] == [False]
+def test_a_process_lists_an_entry_once_for_each_doubt() -> None:
+    due, at = Due(SURE, has_judge=True), NOW - 1.0
+    assert [due.late(DOUBTFUL) for _ in range(3)] == [True, False, False]
+    assert [due.late(LATER) for _ in range(2)] == [True, False]
+    assert [due.early(DOUBTFUL, at) for _ in range(3)] == [True, False, False]
+    assert [due.early(LATER, at + 9.0) for _ in range(2)] == [True, False]
+    assert not due.early(make_entry("k"), at), "nobody doubts it"
+    other = replace(DOUBTFUL, id="o")
+    assert not due.early(other, at - EARLY * 100.0), "too early, whatever is drawn"
+    assert not Due(NEVER, has_judge=True).early(other, at)
+    assert not Due().early(other, at)
+    assert due.early(other, at)
 
 
-def test_what_was_looked_after_in_vain_is_served_no_second_time() -> None:
-    due = Due()
-    due.mark(DOUBTFUL, ME, early=False)
-    (one,) = due.peek(1)
-    assert due.take(one)
-    due.end(one, done=True)
-    assert len(due) == 0
-    assert not due.mark(DOUBTFUL, ME, early=False)
-    assert len(due) == 1, "but it is looked after once more"
+def test_what_it_has_listed_is_proved_once() -> None:
+    due = Due(SURE, has_judge=True)
+    assert not due.proved(DOUBTFUL)
+    assert not due.proved(make_entry("k"))
+    assert due.late(DOUBTFUL)
+    assert [due.proved(DOUBTFUL) for _ in range(2)] == [True, False]
+    assert not due.proved(LATER)
+    assert due.early(LATER, NOW + 8.0) and due.proved(LATER)
 
 
 def test_one_worker_has_an_entry_at_a_time() -> None:
     due = Due()
-    for key in "abc":
-        due.mark(replace(make_entry(key), doubtful_at=NOW), ME, early=False)
-    first, second, _ = due.peek(9)
-    assert due.take(first) and not due.take(first)
-    due.end(first, done=False)
-    assert [one.entry.id for one in due.peek(9)] == ["p/b", "p/c", "p/a"], "to the end"
-    assert due.take(first)
-    due.end(first, done=True)
-    assert not due.take(first), "it is off the list"
-    assert due.take(second)
-    assert [len(due.peek(count)) for count in (-1, 0, 1, 9)] == [0, 0, 1, 2]
+    assert [due.take("a"), due.take("a"), due.take("b")] == [True, False, True]
+    due.end("a")
+    assert due.take("a")
 
 
-def test_the_list_is_bounded() -> None:
+def test_what_it_knows_is_bounded() -> None:
     due = Due()
-    for at in range(KEPT + 5):
-        due.mark(replace(DOUBTFUL, id=str(at)), ME, early=False)
-    assert len(due) == KEPT
-    assert due.peek(1)[0].entry.id == "5"
-    (oldest,) = due.peek(1)
-    assert due.take(oldest)
-    due.mark(replace(DOUBTFUL, id="one more"), ME, early=False)
-    due.end(oldest, done=False)
-    assert due.peek(1)[0].entry.id == "6", "what fell off the list meanwhile stays off"
+    for at in range(KEPT + 1):
+        assert due.late(replace(DOUBTFUL, id=str(at)))
+    assert due.late(replace(DOUBTFUL, id="0")), "forgotten; the store has not"
+    assert not due.late(replace(DOUBTFUL, id=str(KEPT)))
 
 
 # -- threads ---------------------------------------------------------------------------------------
@@ -130,7 +116,7 @@ def test_of_workers_that_run_at_once_each_entry_is_judged_by_one(tmp_path: Path)
         done: list[Work] = []
         in_threads(lambda _: done.append(cache.work()), count=6)
         assert sum(one.fresh for one in done) == len(prompts) == 12
-        assert len(cache.core.due) == 0
+        assert cache.core.store.journal.waiting(now=clock.now()) == 0
 
 
 # -- caches and processes on one file --------------------------------------------------------------
@@ -143,8 +129,7 @@ def test_what_one_process_confirms_another_serves(tmp_path: Path) -> None:
     mine.update(ASKED, "a", outcome=mine.lookup(ASKED))
     clock.advance(DOUBT_S + 1.0)
     assert isinstance(mine.lookup(ASKED), Hit)
-    assert isinstance(theirs.lookup(ASKED), Hit), "each process has a grace of its own"
-    assert theirs.lookup(ASKED).reason is Reason.DOUBTFUL
+    assert theirs.lookup(ASKED).reason is Reason.DOUBTFUL, "once, whichever process it is"
     assert mine.work() == Work(fresh=1)
     assert [isinstance(theirs.lookup(ASKED), Hit) for _ in range(2)] == [True, True]
     assert theirs.work() == Work(), "it was confirmed meanwhile, so nobody is asked"
@@ -161,37 +146,99 @@ def test_what_one_process_finds_untrue_no_other_serves(tmp_path: Path) -> None:
     mine, theirs = aged(path, clock, lambda _: GONE), aged(path, clock, lambda _: FRESH)
     mine.update(ASKED, "a", outcome=mine.lookup(ASKED))
     clock.advance(DOUBT_S + 1.0)
-    for cache in (mine, theirs):
-        assert isinstance(cache.lookup(ASKED), Hit)
-    assert mine.work() == Work(not_fresh=1)
+    assert isinstance(theirs.lookup(ASKED), Hit)
+    assert mine.work() == Work(not_fresh=1), "what another process was asked for"
     assert theirs.lookup(ASKED).reason is Reason.JUDGED
     assert theirs.work() == Work()
     mine.close()
     theirs.close()
 
 
-def test_another_process_works(tmp_path: Path) -> None:
+WORKER = """
+    import sys
+    from stampcache import Freshness, open_cache
+    from stampcache.testing import FakeClock
+    cache = open_cache(f"sqlite:///{sys.argv[1]}", judge=lambda _: sys.argv[3],
+                       freshness=Freshness(limit=0.2, beta=0.0), ttl_s=36_000.0,
+                       clock=FakeClock(float(sys.argv[2])))
+    seen = []
+    print(cache.work(refresh=lambda due: seen.append(due)))
+    print([(due.entry.question, due.scope.tenant, due.scope.audience) for due in seen])
+    cache.close()
+"""
+
+
+def test_a_process_that_serves_nobody_works(tmp_path: Path) -> None:
     clock, path = FakeClock(), tmp_path / "c.db"
-    worker = """
-        import sys
-        from stampcache import Freshness, Request, open_cache
-        from stampcache.testing import FakeClock
-        cache = open_cache(f"sqlite:///{sys.argv[1]}", judge=lambda _: sys.argv[3],
-                           freshness=Freshness(limit=0.2, beta=0.0), ttl_s=36_000.0,
-                           clock=FakeClock(float(sys.argv[2])))
-        cache.lookup(Request(question="What is a map?"))
-        print(cache.work())
-        cache.close()
-    """
-    with aged(path, clock) as cache:
+    with aged(path, clock) as cache, scope(tenant="acme", audience="7"):
         cache.update(ASKED, "a", outcome=cache.lookup(ASKED))
         clock.advance(DOUBT_S + 1.0)
         assert [isinstance(cache.lookup(ASKED), Hit) for _ in range(2)] == [True, False]
-        assert "fresh=1" in succeed(worker, str(path), str(clock.now()), FRESH)
-        assert isinstance(cache.lookup(ASKED), Hit)
+        assert "fresh=1" in succeed(WORKER, str(path), str(clock.now()), FRESH)
         clock.advance(DOUBT_S + 1.0)
-        assert "not_fresh=1" in succeed(worker, str(path), str(clock.now()), GONE)
+        assert [isinstance(cache.lookup(ASKED), Hit) for _ in range(2)] == [True, False]
+        told = succeed(WORKER, str(path), str(clock.now()), GONE)
+        assert "not_fresh=1" in told and "refreshed=1" in told
+        assert "('What is a map?', 'acme', '7')" in told
         assert cache.lookup(ASKED).reason is Reason.JUDGED
+
+
+def test_of_processes_that_work_at_once_each_entry_is_judged_by_one(tmp_path: Path) -> None:
+    clock, path = FakeClock(), tmp_path / "c.db"
+    prompts, lock = list[str](), threading.Lock()
+
+    def judge(prompt: str) -> str:
+        with lock:
+            prompts.append(prompt)
+        return FRESH
+
+    fresh = {"calls_per_minute": 999, "deadline_s": 30.0}
+    caches = [aged(path, clock, judge, **fresh) for _ in range(3)]
+    requests = [Request(question=f"What is {at}?") for at in range(6)]
+    for request in requests:
+        caches[0].update(request, "a", outcome=caches[0].lookup(request))
+    clock.advance(DOUBT_S + 1.0)
+    assert all(isinstance(caches[0].lookup(request), Hit) for request in requests)
+    done: list[Work] = []
+    in_threads(lambda at: done.append(caches[at].work()), count=3)
+    assert sum(one.fresh for one in done) == len(prompts) == 6
+    for cache in caches:
+        cache.close()
+
+
+@pytest.mark.parametrize("url", ["memory://", "sqlite"])
+def test_what_a_cancelled_task_looked_after_is_looked_after_by_the_next(
+    tmp_path: Path, url: str
+) -> None:
+    begun, clock = asyncio.Event(), FakeClock()
+    hangs = [True, False]
+
+    async def judge(prompt: str) -> str:
+        begun.set()
+        if hangs.pop(0):
+            await asyncio.Event().wait()
+        return FRESH
+
+    async def main() -> Work:
+        fresh = Freshness(limit=0.2, beta=0.0, deadline_s=30.0)
+        where = url if url == "memory://" else f"sqlite:///{tmp_path / 'c.db'}"
+        cache = AsyncCache(
+            where, judge=judge, freshness=fresh, ttl_s=HOURS * HOUR_S, clock=clock, strict=True
+        )
+        await cache.update(ASKED, "a", outcome=await cache.lookup(ASKED))
+        clock.advance(DOUBT_S + 1.0)
+        assert isinstance(await cache.lookup(ASKED), Hit)
+        task = asyncio.create_task(cache.work())
+        await begun.wait()
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        done = await cache.work()
+        await cache.close()
+        assert len(asyncio.all_tasks()) == 1, "nothing goes on behind"
+        return done
+
+    assert asyncio.run(main()) == Work(fresh=1)
 
 
 def test_a_hanging_judge_keeps_no_process_from_ending() -> None:

@@ -1,6 +1,8 @@
 """Whatever a user calls a model is asked in its own way, and its tokens are read."""
 
 import asyncio
+import threading
+import time
 from collections.abc import Sequence
 from functools import partial
 from typing import Any
@@ -77,6 +79,77 @@ def test_a_langchain_chat_model() -> None:
     model = as_model(Chat())
     assert model.name == "deepseek-chat"
     assert asked(model) == Reply(FRESH, Usage(input_tokens=300, output_tokens=20))
+
+
+def test_a_model_keeps_its_name_whatever_is_wrapped_around_it() -> None:
+    chat = Chat()
+    for wrapped in (
+        chat.bind(temperature=0),
+        chat.with_retry(),
+        chat.bind(stop=["x"]).with_retry().with_fallbacks([Chat(model_name="other")]),
+        chat.with_config(tags=["judge"]),
+    ):
+        model = as_model(wrapped)
+        assert model.name == "deepseek-chat"
+        assert asked(model).text == FRESH
+        assert as_model(wrapped, json_mode=True).name == "deepseek-chat"
+
+
+class Native(Chat):
+    """A chat model that answers to tasks by itself."""
+
+    async def _agenerate(self, *args: Any, **kwargs: Any) -> ChatResult:
+        return self._generate(*args, **kwargs)
+
+
+class NativeCompletion(Completion):
+    async def acomplete(self, prompt: str, formatted: bool = False, **kwargs: Any) -> Any:
+        return self.complete(prompt, formatted=formatted, **kwargs)
+
+
+def test_a_model_that_is_async_in_name_alone_blocks_no_event_loop() -> None:
+    """Its thread is the judge's own: one of the pool would be lost while it hangs."""
+    for sync in (Chat(), Chat().bind(stop=["x"]), Completion(), MockLLM()):
+        assert not as_model(sync).awaits
+    for native in (Native(), Native().bind(stop=["x"]).with_retry(), NativeCompletion()):
+        assert as_model(native).awaits
+        assert asked(as_model(native)).text == FRESH
+
+
+@pytest.mark.parametrize("kind", [Chat, Completion])
+def test_the_deadline_is_kept_for_tasks_by_a_model_without_async(kind: Any) -> None:
+    held = threading.Event()
+
+    class Slow(kind):  # type: ignore[misc]  # either of two classes
+        def _generate(self, *args: Any, **kwargs: Any) -> Any:
+            held.wait(5.0)
+            return super()._generate(*args, **kwargs)
+
+        def complete(self, *args: Any, **kwargs: Any) -> Any:
+            held.wait(5.0)
+            return super().complete(*args, **kwargs)
+
+    async def main() -> tuple[str, int]:
+        turns = 0
+
+        async def others() -> None:
+            nonlocal turns
+            while True:
+                turns += 1
+                await asyncio.sleep(0.001)
+
+        judge = as_judge(
+            Slow(), Freshness(deadline_s=0.1), kinds=(), now=time.time, event=lambda *_: None
+        )
+        beside = asyncio.create_task(others())
+        said = await judge.ajudge(facts())
+        beside.cancel()
+        return said.failure, turns
+
+    failure, turns = asyncio.run(main())
+    held.set()
+    assert failure == "the deadline passed"
+    assert turns > 3, "the event loop went on"
 
 
 def test_a_langchain_chat_model_that_replies_in_blocks() -> None:

@@ -18,7 +18,7 @@ from stampcache.stores.sqlite_survey import survey
 from stampcache.testing.contract import NOW, make_entry, unit
 from stampcache.testing.samples_corpora import A, B, C, citing, reach, write
 
-LATEST = "6"
+LATEST = "7"
 
 SCHEMA_1 = """
     CREATE TABLE stampcache_facts (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;

@@ -2,7 +2,6 @@
 
 from stampcache.cache import AsyncCache, Cache
 from stampcache.calibration import Calibration
-from stampcache.core import Work
 from stampcache.errors import (
     CodecError,
     ConfigError,
@@ -34,6 +33,7 @@ from stampcache.ports import Forgotten
 from stampcache.request import Request, Seam, Settings
 from stampcache.scope import scope
 from stampcache.ttl import Lifetime
+from stampcache.working import Work
 
 __version__ = "0.1.0"
 

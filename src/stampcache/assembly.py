@@ -70,7 +70,12 @@ def assemble(
     terms = Terms(
         tenants=tenants,
         stamps=_stamps(stamps, tokenizer, embedding),
-        rules=replace(rules, semantic=embedder is not None, calibration=calibration),
+        rules=replace(
+            rules,
+            semantic=embedder is not None,
+            calibration=calibration,
+            has_judge=models.judge is not None,
+        ),
         clock=clock,
         corpus=corpus,
         tokenizer=tokenizer,

@@ -12,7 +12,6 @@ from msgspec.structs import replace
 
 from stampcache import flows
 from stampcache.calibration import Promise, Refusal
-from stampcache.core import Work
 from stampcache.corpora import Reading, Standing
 from stampcache.drivers import AsyncPorts, Ports, arun, run
 from stampcache.due import DueEntry
@@ -25,6 +24,7 @@ from stampcache.ports import Forgotten
 from stampcache.request import Request
 from stampcache.sharing import Driven
 from stampcache.telemetry import Stats
+from stampcache.working import Work
 
 Retrieve = Callable[[str], Sequence[Evidence]]
 AsyncRetrieve = Callable[[str], Awaitable[Sequence[Evidence]]]

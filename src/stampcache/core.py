@@ -8,19 +8,19 @@ import secrets
 import time
 from collections import Counter
 from collections.abc import Callable, Hashable, Sequence
-from typing import TypeAlias, TypeVar
+from typing import TypeVar
 from weakref import WeakKeyDictionary
 
 from msgspec import Struct
 from msgspec.structs import replace
 
-from stampcache import decide, flows
+from stampcache import flows
 from stampcache.corpora import Change, Reading
 from stampcache.drivers import AsyncPorts, Ports
-from stampcache.due import Due, DueEntry
-from stampcache.effects import Fence, Fenced, Fetch, Flow, Note, Observe, Step, VerdictOn
+from stampcache.due import Due
+from stampcache.effects import Fence, Fenced, Flow, Note, Observe, Step, VerdictOn
 from stampcache.embedding import QuestionEmbedder, Told
-from stampcache.errors import CodecError, StoreError
+from stampcache.errors import StoreError
 from stampcache.explain import Explanation
 from stampcache.flows import Ask
 from stampcache.intake import Intake, Terms, as_answer, flight_key, refused, scope_part
@@ -29,17 +29,24 @@ from stampcache.judging import as_judge
 from stampcache.learning import Learning
 from stampcache.model import Answer, Evidence, Selector
 from stampcache.outcome import Hit, Miss, Outcome, Stale, Stored, Update, is_late, own
-from stampcache.ports import Forgotten, Judge, Store
+from stampcache.ports import AsyncStore, Following, Forgotten, Judge, Store
 from stampcache.request import Request
 from stampcache.sharing import Driven, Landed, Shared, together
 from stampcache.singleflight import Flights
 from stampcache.streams import Streams
 from stampcache.telemetry import Counters, Stats, summarize
+from stampcache.turns import Both, Turn, Turns
 from stampcache.verify import AnyVerifier
+from stampcache.working import Refresh, Work, Worker
 
 _SAVE_COUNTERS_EVERY_S = 30.0
 Value = TypeVar("Value")
-Refresh: TypeAlias = Callable[[DueEntry], Step[object]]
+
+
+def _tickets(store: Store, face: AsyncStore) -> Both | None:
+    """Return the tickets of a store, if it has any."""
+    sync, aio = getattr(store, "tickets", None), getattr(face, "tickets", None)
+    return None if sync is None or aio is None else Both(sync, aio)
 
 
 class SystemClock:
@@ -61,25 +68,6 @@ class Parts(Struct, frozen=True, kw_only=True):
     judge: object = None
 
 
-class Work(Struct, frozen=True, kw_only=True):
-    """What was done for entries that may have changed: how many were judged, and made anew.
-
-    ``failed`` counts verdicts that said nothing and refreshes that raised; ``left`` entries wait.
-    ``same`` and ``not_same`` are pairs of questions that were labelled (ADR 0024), ``unlabelled`` those
-    of which the judge said nothing, and ``withdrawn`` the promises that no longer count by the labels.
-    """
-
-    fresh: int = 0
-    not_fresh: int = 0
-    failed: int = 0
-    refreshed: int = 0
-    left: int = 0
-    same: int = 0
-    not_same: int = 0
-    unlabelled: int = 0
-    withdrawn: int = 0
-
-
 class Core:
     """Shared by all faces of one cache; safe for threads and tasks."""
 
@@ -90,6 +78,12 @@ class Core:
         self.counters = Counters()
         self.flights = Flights(timeout_s=parts.flight_timeout_s)
         self.streams = Streams(timeout_s=parts.flight_timeout_s)
+        face = parts.store.aio()
+        self.turns = Turns(
+            _tickets(parts.store, face),
+            timeout_s=parts.flight_timeout_s,
+            event=self.counters.event,
+        )
         self.token = secrets.token_hex(8)
         self.writing: set[str] = set()
         """The ids of the intents of writes that run now."""
@@ -102,9 +96,10 @@ class Core:
         self.indexes_seen: dict[str, set[str]] = {}
         """What told apart the indexes that were ever watched in this process, by corpus."""
         self._counters_saved_at = self.intake.now()
-        self.due = Due()
+        rules = parts.terms.rules
+        self.due = Due(rules.freshness, has_judge=rules.has_judge)
         self.judge = self._judge(parts)
-        self.intake.has_judge = self.judge is not None
+        self.worker = Worker(self.due, self.judge, rules, self.intake.now, self.token)
         self.learning = Learning(self.intake, self.counters, parts.judge)
         embedding = parts.embedding
         if embedding is not None:
@@ -122,7 +117,7 @@ class Core:
             equivalence=self.learning.judge,
         )
         self.async_ports = AsyncPorts(
-            store=parts.store.aio(),
+            store=face,
             note=self.counters.note,
             embed=embedding.aembed if embedding else None,
             suspect=embedding.suspect if embedding else None,
@@ -174,16 +169,24 @@ class Core:
             self.counters.made(alone.usage, "")
             return alone
 
+        key = flight_key(ask)
+
         def look_or_make(since: int | None) -> Flow[Landed[Answer]]:
             outcome = yield from self.lookup_now(ask)
             if isinstance(outcome, Hit) or (ask.allow_stale and isinstance(outcome, Stale)):
                 return Landed(outcome.answer, since)
+            turn = yield from self.turn(ask, key, lambda: self.exactly_now(ask))
+            if turn.found is not None:
+                return Landed(turn.found.answer, since)
+            return (yield from self.turns.held(turn.ticket, made(outcome, since)))
+
+        def made(outcome: Outcome, since: int | None) -> Flow[Landed[Answer]]:
             answer = as_answer((yield from make))
             sequence = yield from self.sequence()
             done = yield from self.update(request, answer, outcome, None)
             return Landed(answer, since if is_late(done) else sequence)
 
-        shared = yield from self.together(flight_key(ask), look_or_make, ports)
+        shared = yield from self.together(key, look_or_make, ports)
         if not shared.led:
             self.counters.followed(ask.identity.scope)
         return own(shared.value)
@@ -194,6 +197,18 @@ class Core:
         """Run a flow once for all that ask the same meanwhile (see `stampcache.sharing`)."""
         since = yield from self.sequence()
         return (yield from together(self.flights, key, lambda: lead(since), ports, since))
+
+    def turn(
+        self, ask: Ask, key: tuple[str, ...], again: Callable[[], Flow[Value | None]]
+    ) -> Flow[Turn[Value]]:
+        """Wait for the turn to make an answer, unless nobody else could be given it."""
+        if ask.controls.no_cache or ask.controls.no_store:
+            return Turn(None)
+        return (yield from self.turns.turn(key, again))
+
+    def exactly_now(self, ask: Ask) -> Flow[Hit | None]:
+        """Return what somebody else has just stored for this very question."""
+        return (yield from flows.exact(replace(ask, now=self.intake.now())))
 
     def sequence(self) -> Flow[int | None]:
         """Return the sequence of the last change; ``None`` where the store cannot say."""
@@ -269,49 +284,11 @@ class Core:
         return marked
 
     def work(self, limit: int, refresh: Refresh | None) -> Flow[Work]:
-        """Look after entries that may have changed: ask the judge, and make anew what is not fresh."""
+        """Look after entries that may have changed, then have pairs of questions labelled."""
         counts: Counter[str] = Counter()
-        for due in self.due.peek(limit):
-            if self.judge is not None and not self.judge.may_ask():
-                break
-            if not self.due.take(due):  # another worker has it
-                continue
-            done = False
-            try:
-                done = yield from self._worked(due, refresh, counts)
-            finally:
-                self.due.end(due, done=done)
+        left = yield from self.worker.work(limit, refresh, counts)
         yield from self.learning.labelled(limit, counts)
-        return Work(**counts, left=len(self.due))
-
-    def _worked(self, due: DueEntry, refresh: Refresh | None, counts: "Counter[str]") -> Flow[bool]:
-        """Look after one entry; tell whether that is done."""
-        now = self.intake.now()
-        try:
-            entry = yield from Fetch(*due.entry.place)
-        except (StoreError, CodecError) as error:
-            yield from Note("work", error)
-            return True
-        if entry is None or entry.id != due.entry.id or decide.validity(entry, None, now):
-            return True
-        if entry.doubtful_at != due.entry.doubtful_at:
-            return True  # it was confirmed meanwhile
-        if self.judge is not None:
-            verdict = yield from flows.examined(entry, self.intake.terms.rules, now)
-            if verdict.failure:
-                counts["failed"] += 1
-                return False
-            counts["fresh" if verdict.fresh else "not_fresh"] += 1
-            if verdict.fresh:
-                return True
-        if refresh is not None:
-            try:
-                yield from refresh(due)
-                counts["refreshed"] += 1
-            except Exception as error:  # noqa: BLE001 - counted; others wait for their turn
-                yield from Note("refresh", error)
-                counts["failed"] += 1
-        return True
+        return Work(**counts, left=left)
 
     def purge(self) -> Flow[int]:
         """Delete whatever can no longer be served."""
@@ -331,7 +308,6 @@ class Core:
         try:
             forgotten = yield from flows.forget(digest)
         finally:
-            self.due.forget(digest)
             self.learning.noticed.forget(digest)
             self.counters.forget(self.intake.forget(digest))
         self.counters.event("forgotten.tenants")
@@ -343,12 +319,24 @@ class Core:
     def stats(self, *, everything: bool) -> Stats:
         """Return the figures of this process for the scope in force, or for all scopes together."""
         if everything:
-            return summarize(self.counters.of(None), self.store.stats().entries)
+            entries = self._entries(None)
+            lag = self.store.lag() if isinstance(self.store, Following) else None
+            return replace(summarize(self.counters.of(None), entries), lag=lag)
         scope = self.intake.scope_of(None)
         if scope is None:
             return summarize({}, 0)
         digest = self.intake.scope_digest(scope)
-        return summarize(self.counters.of(digest), self.store.stats(digest).entries)
+        return summarize(self.counters.of(digest), self._entries(digest))
+
+    def _entries(self, scope: str | None) -> int:
+        """Count the entries; what is counted must be readable above all when the store is away."""
+        try:
+            return self.store.stats(scope).entries
+        except StoreError as error:
+            if self.strict:
+                raise
+            self.counters.note("stats", error)
+            return 0
 
     def save_counters(self) -> None:
         """Add what was counted to the store's lasting counters; a failure is counted, not raised."""

@@ -59,6 +59,7 @@ class Rules(Struct, frozen=True, kw_only=True):
     sliding: bool = False
     freshness: Freshness | None = None
     proof: Proof | None = None
+    has_judge: bool = False
 
     def __post_init__(self) -> None:
         slides = any(known.cap_s is not None for known in self.lifetimes.values())

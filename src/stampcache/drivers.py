@@ -15,6 +15,7 @@ from stampcache.effects import (
     AskJudge,
     Clear,
     Compare,
+    Early,
     Effect,
     Embed,
     Fence,
@@ -23,13 +24,15 @@ from stampcache.effects import (
     Flow,
     Forget,
     Invalidate,
-    MarkDue,
+    Late,
     Nearest,
     Note,
     Notice,
     OnCorpora,
     OnJournal,
     OnShelf,
+    Paced,
+    Proved,
     Purge,
     Put,
     Read,
@@ -142,6 +145,8 @@ def _perform(effect: Effect[Any], ports: Ports) -> object:
         case Touch():
             store.touch(effect.entry, effect.asked)
             return None
+        case Early():
+            return _given(ports.due, "list").early(effect.entry, effect.now)
         case Step():
             return effect.sync()
         case StandingOf():
@@ -194,8 +199,6 @@ def _perform_beside(effect: Effect[Any], ports: Ports) -> object:
             return _perform_reading(effect, ports.verifier)
         case Retrieve():
             return tuple(_given(ports.retrieve, "retriever")(effect.question))
-        case MarkDue():
-            return _given(ports.due, "list").mark(effect.entry, effect.scope, early=effect.early)
         case AskJudge():
             return _given(ports.judge, "judge").judge(effect.facts)
         case Notice():
@@ -203,11 +206,8 @@ def _perform_beside(effect: Effect[Any], ports: Ports) -> object:
             return None
         case SamePairs():
             return _given(ports.equivalence, "judge").compare(effect.pairs)
-        case Note():
-            ports.note(effect.what, effect.error)
-            return None
         case _:
-            raise _NoDriver(f"no driver for {type(effect).__name__}")
+            return _perform_at_once(effect, ports)
 
 
 async def _aperform(effect: Effect[Any], ports: AsyncPorts) -> object:
@@ -218,6 +218,8 @@ async def _aperform(effect: Effect[Any], ports: AsyncPorts) -> object:
         case Touch():
             await store.touch(effect.entry, effect.asked)
             return None
+        case Early():
+            return _given(ports.due, "list").early(effect.entry, effect.now)
         case Step():
             return await effect.aio()
         case StandingOf():
@@ -271,8 +273,6 @@ async def _aperform_beside(effect: Effect[Any], ports: AsyncPorts) -> object:
             return _perform_reading(effect, ports.verifier)
         case Retrieve():
             return tuple(await _given(ports.retrieve, "retriever")(effect.question))
-        case MarkDue():
-            return _given(ports.due, "list").mark(effect.entry, effect.scope, early=effect.early)
         case AskJudge():
             return await _given(ports.judge, "judge").ajudge(effect.facts)
         case Notice():
@@ -280,6 +280,20 @@ async def _aperform_beside(effect: Effect[Any], ports: AsyncPorts) -> object:
             return None
         case SamePairs():
             return await _given(ports.equivalence, "judge").acompare(effect.pairs)
+        case _:
+            return _perform_at_once(effect, ports)
+
+
+def _perform_at_once(effect: Effect[Any], ports: Ports | AsyncPorts) -> object:
+    """Perform what blocks nobody, for threads and tasks alike."""
+    match effect:
+        case Late():
+            return _given(ports.due, "list").late(effect.entry)
+        case Proved():
+            return _given(ports.due, "list").proved(effect.entry)
+        case Paced():
+            _given(ports.due, "list").paced(effect.period_s)
+            return None
         case Note():
             ports.note(effect.what, effect.error)
             return None

@@ -28,7 +28,11 @@ from stampcache.ports import AsyncEmbedder, Embedded, Embedder
 
 HIDDEN_NORM_TOLERANCE = 1e-3
 _PACKAGED = types.MappingProxyType(
-    {"minilm": "stampcache.embedders.minilm", "static": "stampcache.embedders.wordllama"}
+    {
+        "minilm": "stampcache.embedders.minilm",
+        "multilingual": "stampcache.embedders.multilingual",
+        "static": "stampcache.embedders.wordllama",
+    }
 )
 _OTHERS = "stampcache.embedders.sentence"
 
@@ -49,8 +53,9 @@ class _Awaited(AsyncEmbedder, Protocol):
 def as_embedder(raw: object) -> Embedder:
     """Return an embedder of questions for what a user passed as ``embedder=``.
 
-    A string is ``"minilm"`` (all-MiniLM-L6-v2, calibrated), ``"static"`` (WordLlama), or else the
-    name or folder of a sentence-transformers model. An object is an `Embedder` of your own, a
+    A string is ``"minilm"`` (all-MiniLM-L6-v2, English, calibrated), ``"multilingual"``
+    (multilingual-e5-small, English and Chinese), ``"static"`` (WordLlama), or else the name or folder
+    of a sentence-transformers model. An object is an `Embedder` of your own, a
     LangChain ``Embeddings`` or a LlamaIndex ``BaseEmbedding``.
 
     Raises:
@@ -97,7 +102,7 @@ def _named(name: str) -> Embedder:
             return cast(_PackagedModule, importlib.import_module(_PACKAGED[name])).load()
         return cast(_NamedModule, importlib.import_module(_OTHERS)).load(name)
     except ImportError as error:
-        extra = "static" if name == "static" else "minilm"
+        extra = name if name in _PACKAGED else "minilm"
         raise ConfigError(
             f"The embedder {name!r} needs packages that cannot be imported ({error}); run "
             f"pip install 'stampcache[{extra}]'."

@@ -10,6 +10,7 @@
     +-- RetrieverError   retrieving again failed; the candidate is rejected
     +-- VerifierError    the verifier failed; the candidate is rejected
     +-- JudgeError       the judge failed; the verdict is "no"
+    +-- MakingError      an equal request failed in another process; its failure is shared
 
 Each error carries one sentence that tells its reader what to do.
 """
@@ -53,6 +54,10 @@ class RetrieverError(StampCacheError):
 
 class VerifierError(StampCacheError):
     """The verifier failed on a pair."""
+
+
+class MakingError(StampCacheError):
+    """An equal request, for which this one waited, failed in another process; its words are told."""
 
 
 class JudgeError(StampCacheError):

@@ -80,7 +80,9 @@ class Face:
             )
         opened = None
         if isinstance(store, str):
-            opened = open_store(store, capacity=capacity, encryption_key=encryption_key)
+            opened = open_store(
+                store, capacity=capacity, encryption_key=encryption_key, secret=secret
+            )
         try:
             self.core: Core = assemble(
                 opened or store,  # type: ignore[arg-type]  # an object where it is no URL

@@ -11,32 +11,39 @@ from math import exp, isfinite, log, log1p
 from msgspec import Struct
 
 from stampcache.errors import ConfigError
-from stampcache.ttl import HOUR_S
+from stampcache.ttl import DAY_S, HOUR_S
 
 STEP = 0.25
 """A lifetime changes by at most this share at a time."""
 ONE_CHANGE_S = 60.0
 """What is announced of a source within this time is one change: of each chunk of it, for example."""
+AHEAD = 0.5
+"""With a judge, so much of the time until its doubt an answer is looked after ahead of it, on average.
+
+A rarely asked question has its next chance to be looked after with its next request, and a verdict costs
+less than an answer, so the judge is asked earlier than making the answer takes.
+"""
 
 
 class Freshness(Struct, frozen=True, kw_only=True):
     """When an answer is doubted, and what happens then.
 
     An answer is doubted once the chance that it has changed is above ``limit``. Off the path (the
-    default) it is served once more within ``grace_s`` seconds, and is then stale until `Cache.work`
-    has asked the judge; ``on_path`` asks at once, for at most ``deadline_s`` seconds. At most
-    ``calls_per_minute`` calls are made. ``beta`` says how early an answer is looked at before it is
-    doubted (XFetch; 0: never). ``template`` is the path of a prompt of your own; with ``json_mode`` the
-    reply is one JSON object, and a LangChain model is told so. ``floor_s`` and ``cap_s`` are where
-    lifetimes that adapt move to at most; ``guess_kinds`` finds the kind of data by rule where a
-    request says none.
+    default) it is then served once more, within a grace of ``grace_share`` of its life and of ``grace_s``
+    seconds at most, and is stale until `Cache.work` has asked the judge; ``on_path`` asks at once, for at
+    most ``deadline_s`` seconds. Each process makes at most ``calls_per_minute`` calls. ``beta`` says how
+    early an answer is looked at before it is doubted (XFetch; 0: never). ``template`` is the path of a
+    prompt of your own; with ``json_mode`` the reply is one JSON object, and a LangChain model is told so.
+    ``floor_s`` and ``cap_s`` are where lifetimes that adapt move to at most; ``guess_kinds`` finds the
+    kind of data by rule where a request says none.
 
     Raises:
         ConfigError: a number is out of range.
     """
 
     limit: float = 0.2
-    grace_s: float = 60.0
+    grace_s: float = DAY_S
+    grace_share: float = 0.15
     on_path: bool = False
     deadline_s: float = 3.0
     calls_per_minute: int = 60
@@ -44,7 +51,7 @@ class Freshness(Struct, frozen=True, kw_only=True):
     template: str = ""
     json_mode: bool = False
     floor_s: float = 60.0
-    cap_s: float = 30 * 86_400.0
+    cap_s: float = 30 * DAY_S
     guess_kinds: bool = True
 
     def __post_init__(self) -> None:
@@ -61,6 +68,8 @@ class Freshness(Struct, frozen=True, kw_only=True):
         for name, least in (("grace_s", self.grace_s), ("beta", self.beta)):
             if not (least >= 0 and isfinite(least)):
                 raise ConfigError(f"{name}= is {least}; give a finite number, 0 or more.")
+        if not 0 <= self.grace_share <= 1:
+            raise ConfigError(f"grace_share= is {self.grace_share}; give a share between 0 and 1.")
         if self.calls_per_minute < 0:
             raise ConfigError(f"calls_per_minute= is {self.calls_per_minute}; give 0 or more.")
         if self.cap_s < self.floor_s:
@@ -68,35 +77,56 @@ class Freshness(Struct, frozen=True, kw_only=True):
 
 
 class Observed(Struct, frozen=True):
-    """How often something was seen to change, and for how long (seconds) it was looked at."""
+    """How often something was seen to change unannounced, and for how long (seconds) it was looked at.
+
+    ``announced`` changes are counted apart, within ``announced_s`` seconds: each of them has marked what
+    it touched, so they say nothing of what nobody tells.
+    """
 
     changes: int = 0
     seconds: float = 0.0
+    announced: int = 0
+    announced_s: float = 0.0
 
     @property
     def per_hour(self) -> float | None:
-        """Changes per hour as measured; ``None`` where it was not looked at."""
+        """Unannounced changes per hour as measured; ``None`` where it was not looked at."""
         return self.changes / (self.seconds / HOUR_S) if self.seconds > 0 else None
 
+    @property
+    def announced_per_hour(self) -> float | None:
+        """Announced changes per hour; ``None`` where there were none, or in no time."""
+        return self.announced / (self.announced_s / HOUR_S) if self.announced_s > 0 else None
+
     def __str__(self) -> str:
-        rate = self.per_hour
-        if rate is None:
-            return "unknown: nothing was observed yet"
-        times = "once" if self.changes == 1 else f"{self.changes} times"
-        return f"{rate:.3g} per hour: changed {times} in {self.seconds / HOUR_S:.3g} hours"
+        rate, told = self.per_hour, self.announced_per_hour
+        said = "unknown: nothing was observed yet"
+        if rate is not None:
+            times = "once" if self.changes == 1 else f"{self.changes} times"
+            said = f"{rate:.3g} per hour: changed {times} in {self.seconds / HOUR_S:.3g} hours"
+        if not told:
+            return said
+        return (
+            f"{said}; {told:.3g} per hour besides were announced, and such a change ends an answer"
+        )
 
 
 def together(observed: Iterable[Observed]) -> Observed:
     """Return how often any of several things changes, each of which was looked at."""
+    several = list(observed)
+    unannounced = _summed((one.changes, one.seconds) for one in several)
+    return Observed(*unannounced, *_summed((one.announced, one.announced_s) for one in several))
+
+
+def _summed(counted: Iterable[tuple[int, float]]) -> tuple[int, float]:
+    """Return the changes of several things, and a time in which they give the sum of their rates."""
     changes, rate, longest = 0, 0.0, 0.0
-    for one in observed:
-        if one.seconds > 0:
-            changes += one.changes
-            rate += one.changes / one.seconds
-            longest = max(longest, one.seconds)
-    if rate == 0.0:
-        return Observed(0, longest)
-    return Observed(changes, changes / rate)
+    for count, seconds in counted:
+        if seconds > 0:
+            changes += count
+            rate += count / seconds
+            longest = max(longest, seconds)
+    return (0, longest) if rate == 0.0 else (changes, changes / rate)
 
 
 def rate(observed: Observed, lifetime_s: float | None) -> float:
@@ -141,10 +171,37 @@ def adapted(previous_s: float, target_s: float | None, freshness: Freshness) -> 
     return min(max(within, previous_s * (1 - STEP)), previous_s * (1 + STEP))
 
 
+def grace_of(freshness: Freshness, life_s: float | None) -> float:
+    """Return for how many seconds after its doubt began an answer may be served once more."""
+    share = freshness.grace_s if life_s is None else freshness.grace_share * life_s
+    return min(freshness.grace_s, share)
+
+
+def ahead_of(
+    freshness: Freshness, has_judge: bool, *, latency_s: float, until_doubt_s: float
+) -> float:
+    """Return how long before its doubt it pays to look after an answer, on average, in seconds.
+
+    ``latency_s`` is what making it took, ``until_doubt_s`` how long it is held for true.
+    """
+    if not has_judge:
+        return latency_s
+    return max(latency_s, freshness.deadline_s) + AHEAD * until_doubt_s
+
+
+def period(worked_at: float, before_s: float, now: float) -> float:
+    """Return the time between two calls of `Cache.work`: longer at once, shorter by and by.
+
+    ``before_s`` is what it was taken for at ``worked_at``; nothing is longer than a day.
+    """
+    passed_s = min(max(now - worked_at, 0.0), DAY_S)
+    return max(passed_s, (passed_s + before_s) / 2)
+
+
 def early(ends_at: float, now: float, cost_s: float, beta: float, drawn: float) -> bool:
     """Tell whether this request is the one that looks after an answer before it ends (XFetch).
 
     Vattani, Chierichetti & Lowenstein, "Optimal probabilistic cache stampede prevention", VLDB 2015.
-    ``cost_s`` is what making it takes, ``drawn`` a random number in (0, 1].
+    ``cost_s`` is how long it takes until it is looked after, ``drawn`` a random number in (0, 1].
     """
     return beta > 0 and now - cost_s * beta * log(max(drawn, 1e-12)) >= ends_at

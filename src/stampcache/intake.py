@@ -66,7 +66,6 @@ class Intake:
         self.revisions = Revisions(matter=terms.rules.revisions_matter)
         self._realms = Realms(terms.master_secret)
         self._varieties = Varieties()
-        self.has_judge = False
         self.entries = 0
         """About how many entries the store has."""
         self._seen_tenant = False
@@ -176,8 +175,6 @@ class Intake:
             allow_stale=allow_stale,
             sampled=self._sampled(),
             entries=self.entries,
-            has_judge=self.has_judge,
-            drawn=1.0 if self.terms.rules.freshness is None else 1.0 - random.random(),  # noqa: S311 - no secret
         )
         controls = _controls(request, said, before)
         if controls is AS_SET:  # nearly always

@@ -274,6 +274,10 @@ class Dependency(Struct, frozen=True, gc=False):
     chunk: str = ""
 
 
+EARLY = 0.75
+"""In this last part of the time until its doubt an answer may be looked after ahead of it."""
+
+
 class Entry(Struct, frozen=True, kw_only=True):
     """A stored answer with all that decides whether it may be served. Its vector lives in the index.
 
@@ -282,7 +286,8 @@ class Entry(Struct, frozen=True, kw_only=True):
     whose lifetime it has. ``invalidated`` says which change made it stale; empty while none did.
     ``lifetime_s`` is what it was given to live, where that adapts; ``None`` where its request said so, or
     nothing was found to make it from. From ``doubtful_at`` on it may have become untrue by
-    itself; ``confirmed_at`` says when a judge last found that it has not (ADR 0022). ``seen`` is what
+    itself; ``confirmed_at`` says when a judge last found that it has not, and from ``early_at`` on,
+    which follows from these, it may be looked after ahead of its doubt (ADR 0022). ``seen`` is what
     the verifier of this cache saw of the question, in a form of its own; empty where there is none.
     """
 
@@ -303,6 +308,14 @@ class Entry(Struct, frozen=True, kw_only=True):
     doubtful_at: float | None = None
     confirmed_at: float | None = None
     seen: bytes = b""
+    early_at: float | None = None
+
+    def __post_init__(self) -> None:
+        early_at = None
+        if self.doubtful_at is not None:
+            since = self.created_at if self.confirmed_at is None else self.confirmed_at
+            early_at = self.doubtful_at - EARLY * max(0.0, self.doubtful_at - since)
+        force_setattr(self, "early_at", early_at)
 
     @property
     def dependencies(self) -> frozenset[Dependency]:

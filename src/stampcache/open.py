@@ -47,7 +47,8 @@ def open_cache(
     """Open a cache over a store, given as an object or by its URL.
 
     Args:
-        store: ``memory://``, ``sqlite:///path``, or an object that is a `stampcache.ports.Store`.
+        store: ``memory://``, ``sqlite:///path``, ``redis://host``, or an object that is a
+            `stampcache.ports.Store`.
         embedder: turns semantic hits on: ``"minilm"``, the name of a sentence-transformers model, a
             LangChain ``Embeddings``, a LlamaIndex ``BaseEmbedding``, or an object with ``embed`` and
             ``name``. Without one there are exact hits only.

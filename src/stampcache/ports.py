@@ -64,6 +64,30 @@ class Forgotten(Struct, frozen=True):
     bytes: int = 0
 
 
+class Lag(Struct, frozen=True, kw_only=True):
+    """How old what a process served was, in seconds.
+
+    ``bound_s`` is the most that is allowed, ``oldest_s`` the most that was; ``p50_s`` and ``p99_s``
+    are of the ``changes`` counted, from when one was made until it was known here.
+    """
+
+    bound_s: float
+    oldest_s: float
+    changes: int
+    p50_s: float
+    p99_s: float
+    flushes: int
+
+
+@runtime_checkable
+class Following(Protocol):
+    """A store whose processes follow one truth, each a little behind."""
+
+    def lag(self) -> Lag:
+        """Return how old what this process served was."""
+        ...
+
+
 class Store(Protocol):
     """Entries of all partitions. Every verb that reads entries to serve them takes the partition.
 
@@ -250,6 +274,49 @@ class AsyncStore(Protocol):
     async def sequence(self) -> int: ...
 
 
+class Making(Struct, frozen=True):
+    """How a making stands: whether its ticket is still held, whether it ended, and how it failed."""
+
+    under_way: bool
+    ended: bool
+    failure: str = ""
+
+
+class Tickets(Protocol):
+    """What a store for many processes may have beside its entries, as ``tickets``: who makes what.
+
+    A ticket is given to one at a time, and for a limited time. All verbs raise `StoreError` only.
+    """
+
+    def take(self, name: str, token: str) -> str:
+        """Take the ticket, if it is free; return the token of who has it."""
+        ...
+
+    def see(self, name: str, holder: str) -> Making:
+        """Return how the making of this holder stands."""
+        ...
+
+    def give(self, name: str, token: str, failure: str) -> None:
+        """Give the ticket back; an empty ``failure``: what it was taken for is made."""
+        ...
+
+    def let_go(self, name: str, token: str) -> None:
+        """Give the ticket back without an end: somebody else may take it."""
+        ...
+
+
+class AsyncTickets(Protocol):
+    """`Tickets` for tasks, beside the async face of a store."""
+
+    async def take(self, name: str, token: str) -> str: ...
+
+    async def see(self, name: str, holder: str) -> Making: ...
+
+    async def give(self, name: str, token: str, failure: str) -> None: ...
+
+    async def let_go(self, name: str, token: str) -> None: ...
+
+
 @runtime_checkable
 class Embedder(Protocol):
     """Turns texts into vectors of shape (n, d), float32, not normalised."""
@@ -346,7 +413,7 @@ class ReadingVerifier(Protocol):
 
 
 class Facts(Struct, frozen=True, kw_only=True):
-    """What a judge is told of an entry: since ``updated_at`` nobody has looked at it.
+    """What a judge is told of an entry: it was made, and so last compared, at ``updated_at``.
 
     ``observed`` says how often what it cites was seen to change. Times are in epoch seconds.
     """

@@ -14,6 +14,7 @@ from msgspec import Struct
 
 from stampcache.model import Entry, Level, Usage
 from stampcache.outcome import Hit, Outcome, Stale, Stored, Update
+from stampcache.ports import Lag
 
 LOGGER = logging.getLogger("stampcache")
 _SCOPES_KEPT = 1_024
@@ -25,7 +26,7 @@ class JudgeStats(Struct, frozen=True, kw_only=True):
 
     ``fresh``, ``not_fresh`` and ``failed`` are what its calls came to; ``unasked`` were refused by the
     budget. ``tokens`` and ``seconds`` were spent on it. ``saved`` are answers that it confirmed and that
-    were asked for after that, once for each time: without it they would have been made anew.
+    were asked for after that, once for each time: at most so many would have been made anew without it.
     """
 
     fresh: int = 0
@@ -60,7 +61,9 @@ class Stats(Struct, frozen=True, kw_only=True):
     ``made_tokens`` are those of the answers that were made, stored or not: input and output, as far as
     providers told. ``provider_cached_tokens`` are those among their input that a provider had in its own
     prefix cache; ``None`` where no provider told of any answer. ``judge`` is what was spent on a judge,
-    which is asked for all scopes together: of one scope only what it saved there is known.
+    which is asked for all scopes together: of one scope only what it saved there is known. ``lag`` is how
+    old what this process served was, where a store is shared by processes that follow it; for all
+    scopes together only. ``entries`` is 0 where the store is away (``error.stats`` counts that).
     """
 
     entries: int
@@ -76,6 +79,7 @@ class Stats(Struct, frozen=True, kw_only=True):
     provider_cached_tokens: int | None
     counters: Mapping[str, int]
     judge: JudgeStats = JudgeStats()
+    lag: Lag | None = None
 
     @property
     def hits(self) -> int:

@@ -65,7 +65,7 @@ def test_a_sound_store(doctor: Doctor, path: Path) -> None:
     assert {one["status"] for one in report.checks} == {"ok", "warn", "skip"}
     assert "2 entries, 0 with a vector, of a capacity of 100,000" in report.of("entries")["found"]
     assert report.of("journal")["status"] == "ok"
-    assert report.of("schema")["found"] == "version 6"
+    assert report.of("schema")["found"] == "version 7"
 
 
 def test_which_stamps_are_known(doctor: Doctor, path: Path) -> None:

@@ -10,13 +10,17 @@ from hypothesis import strategies as st
 from stampcache import Freshness
 from stampcache.errors import ConfigError
 from stampcache.freshness import (
+    AHEAD,
     STEP,
     Observed,
     adapted,
+    ahead_of,
     chance,
     doubted_after,
     early,
     expected_life,
+    grace_of,
+    period,
     rate,
     together,
 )
@@ -37,6 +41,8 @@ limits = st.floats(0.01, 0.99)
         ({"floor_s": -1.0}, "floor_s= is -1.0"),
         ({"cap_s": math.nan}, "cap_s= is nan"),
         ({"grace_s": -1.0}, "grace_s= is -1.0"),
+        ({"grace_share": 1.5}, "grace_share= is 1.5"),
+        ({"grace_share": math.nan}, "grace_share= is nan"),
         ({"beta": math.inf}, "beta= is inf"),
         ({"calls_per_minute": -1}, "calls_per_minute= is -1"),
         ({"floor_s": 100.0, "cap_s": 99.0}, "below floor_s="),
@@ -143,6 +149,29 @@ def test_the_next_lifetime(previous_s: float, target_s: float | None, expected: 
     assert adapted(previous_s, target_s, fresh) == pytest.approx(expected)
 
 
+def test_a_judge_is_asked_earlier_than_an_answer_is_made_anew() -> None:
+    fresh = Freshness(deadline_s=3.0)
+    assert ahead_of(fresh, False, latency_s=2.0, until_doubt_s=100.0) == 2.0
+    assert ahead_of(fresh, True, latency_s=2.0, until_doubt_s=100.0) == 3.0 + AHEAD * 100.0
+    assert ahead_of(fresh, True, latency_s=9.0, until_doubt_s=100.0) == 9.0 + AHEAD * 100.0
+
+
+@given(grace_s=st.just(0.0) | seconds, share=st.floats(0.0, 1.0), life_s=st.none() | seconds)
+def test_a_grace_is_never_longer_than_what_was_set(
+    grace_s: float, share: float, life_s: float | None
+) -> None:
+    found = grace_of(Freshness(grace_s=grace_s, grace_share=share), life_s)
+    assert found == (grace_s if life_s is None else min(grace_s, share * life_s))
+
+
+def test_the_time_between_two_rounds_grows_at_once_and_shrinks_by_and_by() -> None:
+    assert period(0.0, 0.0, 60.0) == 60.0
+    assert period(0.0, 60.0, 3_600.0) == 3_600.0
+    assert period(0.0, 3_600.0, 60.0) == 1_830.0
+    assert period(100.0, 60.0, 0.0) == 30.0, "a clock that went back"
+    assert period(0.0, 60.0, 9e9) == 86_400.0
+
+
 def test_early_is_a_matter_of_luck_time_and_cost() -> None:
     assert not early(100.0, 98.0, 1.0, 1.0, 1.0), "log 1 is 0: only when it ends"
     assert early(100.0, 100.0, 1.0, 1.0, 1.0)
@@ -162,14 +191,16 @@ def test_early_comes_as_often_as_the_paper_says() -> None:
         assert share == pytest.approx(math.exp(-left_s), abs=0.02)
 
 
-@pytest.mark.parametrize("per_hour", [0.05, 0.5, 4.0])
-def test_announced_changes_give_the_rate_of_their_source(per_hour: float) -> None:
-    random_ = random.Random(3)
-    times = [0.0]
-    for _ in range(2_000):
-        times.append(times[-1] + random_.expovariate(per_hour / HOUR_S))
-    seen = Observed(len(times) - 1, times[-1])
-    assert rate(seen, 7 * 24 * HOUR_S) * HOUR_S == pytest.approx(per_hour, rel=0.1)
+def test_what_is_announced_is_told_beside_and_raises_no_rate() -> None:
+    quiet, told = Observed(1, 10 * HOUR_S), Observed(1, 10 * HOUR_S, 40, 10 * HOUR_S)
+    assert rate(told, 7 * 24 * HOUR_S) == rate(quiet, 7 * 24 * HOUR_S)
+    assert str(quiet) == "0.1 per hour: changed once in 10 hours"
+    beside = "; 4 per hour besides were announced, and such a change ends an answer"
+    assert str(told) == f"{quiet}{beside}"
+    assert str(Observed(0, 0.0, 40, 10 * HOUR_S)).startswith("unknown: nothing was observed yet; 4")
+    assert str(Observed(0, 0.0, 0, 5.0)) == "unknown: nothing was observed yet"
+    both = together([told, told])
+    assert both == Observed(2, 10 * HOUR_S, 80, 10 * HOUR_S)
 
 
 @pytest.mark.parametrize("share", [0.05, 0.2, 0.5])

@@ -13,45 +13,65 @@ from stampcache.decide import Objection, Rules
 from stampcache.effects import (
     AskJudge,
     Confirm,
+    Early,
     Effect,
     Embed,
+    EndDue,
     Fence,
     Fetch,
     Flow,
     Invalidate,
     Judged,
-    MarkDue,
+    Late,
+    ListDue,
     Nearest,
     Note,
     Observe,
     ObservedOf,
+    Paced,
+    Proved,
     Put,
     Renew,
     Touch,
     VerdictOn,
 )
 from stampcache.errors import CodecError, StoreError
-from stampcache.flows.freshness import AHEAD_S, Doubt, doubted, examined, noted, observed_of
+from stampcache.flows.freshness import doubted, examined, noted, observed_of, proved
 from stampcache.freshness import STEP, Observed
-from stampcache.journal import Observation, Verdict
-from stampcache.model import AS_SET, BY_JUDGE, Answer, Controls, Entry, Evidence, Reason, Scope
+from stampcache.journal import Listed, Noted, Observation, Verdict
+from stampcache.model import (
+    AS_SET,
+    BY_JUDGE,
+    EARLY,
+    Answer,
+    Controls,
+    Entry,
+    Evidence,
+    Reason,
+    Scope,
+)
 from stampcache.outcome import Hit, Miss, Stale, Stored
 from stampcache.ports import Receipt
-from stampcache.request import Request
+from stampcache.request import Request, Seam, Settings
 from stampcache.testing import run_script
 from stampcache.testing.contract import NOW, make_entry
 from stampcache.ttl import DAY_S, HOUR_S, KINDS, Lifetime
 from tests.asking import EMBEDDED, ME, NOT_STORED, RULES, Script, ask, entry, miss, near
 
 FRESH = Freshness(limit=0.2, grace_s=60.0, deadline_s=3.0, beta=1.0)
-COMMON = Rules(lifetimes={**KINDS, "": Lifetime(ttl_s=7 * DAY_S)}, freshness=FRESH)
+COMMON = Rules(lifetimes={**KINDS, "": Lifetime(ttl_s=7 * DAY_S)}, freshness=FRESH, has_judge=True)
+T = Scope(tenant="t")
 CITED = (Evidence(corpus="c", source="a.md", text="a").sealed(),)
 ON_PATH = replace(COMMON, freshness=replace(FRESH, on_path=True))
 
 
-def doubt(*, rules: Rules = COMMON, now: float = NOW, **said: Any) -> Doubt:
-    given: dict[str, Any] = {"has_judge": True, "record": True, "drawn": 1.0, **said}
-    return Doubt(rules=rules, scope=Scope(tenant="t"), now=now, **given)
+def doubt(*, rules: Rules = COMMON, now: float = NOW, record: bool = True) -> flows.Ask:
+    return replace(ask(rules=rules), scope=T, now=now, record=record)
+
+
+def late(may: bool, first: bool = True) -> Script:
+    """Return what is asked for of an answer that is doubted, and off the path."""
+    return [(Late, first), *[(ListDue, Listed(may, 9.0)), (Paced, None)] * first]
 
 
 def kept(doubtful_at: float | None = NOW, **said: Any) -> Entry:
@@ -86,59 +106,89 @@ def steps(flow: Flow[Any], *answers: object) -> list[Effect[Any]]:
 
 def test_what_is_not_doubted_asks_for_nothing() -> None:
     assert run_script(doubted(kept(None), doubt()), []) is None
-    assert run_script(doubted(kept(NOW + 9.0), doubt()), []) is None
+    assert run_script(doubted(kept(NOW + 9.0), doubt(record=False)), []) is None
     assert run_script(doubted(kept(), doubt(rules=replace(COMMON, freshness=None))), []) is None
 
 
 def test_a_doubted_answer_is_served_once_in_its_grace() -> None:
-    assert run_script(doubted(kept(), doubt()), [(MarkDue, True)]) is None
-    assert run_script(doubted(kept(), doubt(now=NOW + 59.9)), [(MarkDue, True)]) is None
+    assert run_script(doubted(kept(), doubt()), late(True)) is None
+    assert run_script(doubted(kept(), doubt(now=NOW + 59.9)), late(True)) is None
 
 
-@pytest.mark.parametrize(("may", "later"), [(False, 0.0), (True, 60.0), (True, 1e6)])
-def test_after_that_it_is_stale(may: bool, later: float) -> None:
-    finding = run_script(doubted(kept(), doubt(now=NOW + later)), [(MarkDue, may)])
+@pytest.mark.parametrize(
+    ("script", "later"),
+    [(late(False), 0.0), (late(True), 60.0), (late(True), 1e6), (late(True, first=False), 0.0)],
+)
+def test_after_that_it_is_stale(script: Script, later: float) -> None:
+    finding = run_script(doubted(kept(), doubt(now=NOW + later)), script)
     assert finding == Objection(Reason.DOUBTFUL, f"for {later:.0f} s its sources may have changed")
 
 
-def test_no_grace_serves_nothing() -> None:
-    strict = replace(COMMON, freshness=replace(FRESH, grace_s=0.0))
-    finding = run_script(doubted(kept(), doubt(rules=strict)), [(MarkDue, True)])
-    assert finding is not None and finding.reason is Reason.DOUBTFUL
+@pytest.mark.parametrize(
+    ("grace_s", "share", "said", "most_s"),
+    [
+        (0.0, 0.5, {}, 0.0),
+        (DAY_S, 0.0, {}, 0.0),
+        (DAY_S, 0.5, {"lifetime_s": HOUR_S}, 0.5 * HOUR_S),
+        (DAY_S, 0.5, {"lifetime_s": None, "expires_at": NOW + HOUR_S}, 0.5 * HOUR_S),
+        (DAY_S, 0.5, {"lifetime_s": None, "expires_at": None}, DAY_S),
+        (DAY_S, 0.5, {}, DAY_S),
+    ],
+)
+def test_the_grace_is_a_share_of_the_life_and_bounded(
+    grace_s: float, share: float, said: dict[str, Any], most_s: float
+) -> None:
+    fresh = replace(FRESH, grace_s=grace_s, grace_share=share)
+    old = kept(NOW, **{"created_at": NOW, **said})
+    rules = replace(COMMON, freshness=fresh)
+    ended = run_script(doubted(old, doubt(rules=rules, now=NOW + most_s)), late(True))
+    assert ended is not None and ended.reason is Reason.DOUBTFUL
+    if most_s:
+        before = doubt(rules=rules, now=NOW + most_s - 1.0)
+        assert run_script(doubted(old, before), late(True)) is None
 
 
 def test_explaining_lists_nothing_and_asks_nobody() -> None:
     for rules in (COMMON, ON_PATH):
         finding = run_script(doubted(kept(), doubt(rules=rules, record=False)), [])
         assert finding is not None and finding.reason is Reason.DOUBTFUL
-    soon = doubt(record=False, drawn=1e-12)
-    assert run_script(doubted(kept(NOW + 0.1), soon), []) is None
+    assert run_script(doubted(kept(NOW + 0.1), doubt(record=False)), []) is None
 
 
-@pytest.mark.parametrize(
-    ("left_s", "drawn", "has_judge", "latency_s", "listed"),
-    [
-        (1.0, 0.5, True, 0.0, True),  # 3 s * 0.69
-        (3.0, 0.5, True, 0.0, False),
-        (3.0, 0.2, True, 0.0, True),
-        (3.0, 1.0, True, 0.0, False),
-        (1.0, 0.5, False, 0.0, False),  # nothing costs anything
-        (1.0, 0.5, False, 2.0, True),  # making it took 2 s
-        (6.0, 0.5, True, 10.0, True),
-    ],
-)
-def test_an_answer_is_listed_early_by_chance_and_served(
-    left_s: float, drawn: float, has_judge: bool, latency_s: float, listed: bool
-) -> None:
-    soon = kept(NOW + left_s, answer=Answer(text="a", latency_s=latency_s))
-    flow = doubted(soon, doubt(drawn=drawn, has_judge=has_judge))
-    asked = steps(flow, *[True] * listed)
-    assert asked == [MarkDue(soon, Scope(tenant="t"), early=True)] * listed
+def test_near_its_doubt_an_answer_is_listed_early_by_chance() -> None:
+    soon = kept(NOW + 10.0, created_at=NOW - 90.0)
+    asked = steps(doubted(soon, doubt()), True, Listed(True, 7.0), None)
+    assert asked == [Early(soon, NOW), ListDue(soon, T, early=True), Paced(7.0)]
+    assert steps(doubted(soon, doubt()), False) == asked[:1]
+
+
+def test_what_cannot_be_listed_is_counted_and_not_served_if_it_is_doubted() -> None:
+    down = StoreError("down")
+    soon = kept(NOW + 1.0, created_at=NOW - 99.0)
+    early: Script = [(Early, True), (ListDue, down), (Note, None)]
+    assert run_script(doubted(soon, doubt()), early) is None
+    finding = run_script(doubted(kept(), doubt()), [(Late, True), (ListDue, down), (Note, None)])
+    assert finding is not None and finding.reason is Reason.DOUBTFUL
+    strict = doubt(rules=replace(COMMON, strict=True))
+    with pytest.raises(StoreError):
+        run_script(doubted(kept(), strict), [(Late, True), (ListDue, down)])
+
+
+def test_what_is_proved_is_taken_from_the_list() -> None:
+    off = Noted("p/k", kept().place, T, NOW, early=False)
+    assert steps(proved(kept(), doubt()), True, None) == [
+        Proved(kept()),
+        EndDue(off, "", done=True),
+    ]
+    assert steps(proved(kept(), doubt()), False) == [Proved(kept())]
+    assert steps(proved(kept(None), doubt())) == []
+    script: Script = [(Proved, True), (EndDue, StoreError("down")), (Note, None)]
+    assert run_script(proved(kept(), doubt()), script) is None
 
 
 def test_on_the_path_the_judge_is_asked_at_once() -> None:
     script: Script = [(ObservedOf, {}), (VerdictOn, None), (AskJudge, verdict()), (Judged, None)]
-    served = [*script, (Confirm, None)]
+    served = [*script, (Confirm, True)]
     assert run_script(doubted(kept(), doubt(rules=ON_PATH)), served) is None
     script[2] = (AskJudge, verdict(fresh=False, reason="it moved"))
     finding = run_script(doubted(kept(), doubt(rules=ON_PATH)), [*script, (Invalidate, 1)])
@@ -153,8 +203,8 @@ def test_on_the_path_a_failure_is_not_fresh_and_leaves_the_entry() -> None:
 
 
 def test_on_the_path_without_a_judge_is_off_the_path() -> None:
-    without = doubt(rules=ON_PATH, has_judge=False)
-    assert run_script(doubted(kept(), without), [(MarkDue, True)]) is None
+    without = doubt(rules=replace(ON_PATH, has_judge=False))
+    assert run_script(doubted(kept(), without), late(True)) is None
 
 
 # -- in a lookup -----------------------------------------------------------------------------------
@@ -162,40 +212,41 @@ def test_on_the_path_without_a_judge_is_off_the_path() -> None:
 
 @pytest.mark.parametrize("flow", [flows.lookup, flows.exact])
 def test_a_hit_far_from_its_doubt_asks_for_no_more_than_any_hit(flow: Any) -> None:
-    asked = ask(rules=COMMON)
-    script: Script = [(Fetch, kept(NOW + AHEAD_S)), (Touch, None)]
-    assert isinstance(run_script(flow(replace(asked, drawn=1e-12)), script), Hit)
+    far = kept(NOW + EARLY * 100.0 + 0.1, created_at=NOW - (1.0 - EARLY) * 100.0 + 0.1)
+    script: Script = [(Fetch, far), (Touch, None)]
+    assert isinstance(run_script(flow(ask(rules=COMMON)), script), Hit)
 
 
 @pytest.mark.parametrize("flow", [flows.lookup, flows.exact])
 def test_a_hit_near_its_doubt_is_listed_by_chance(flow: Any) -> None:
-    asked = replace(ask(rules=COMMON), has_judge=True, drawn=1e-12)
-    script: Script = [(Fetch, kept(NOW + 9.0)), (MarkDue, True), (Touch, None)]
-    assert isinstance(run_script(flow(asked), script), Hit)
+    near_it = kept(NOW + 9.0, created_at=NOW - 99.0)
+    script: Script = [(Fetch, near_it), (Early, True), (ListDue, Listed(True)), (Paced, None)]
+    assert isinstance(run_script(flow(ask(rules=COMMON)), [*script, (Touch, None)]), Hit)
 
 
 def test_a_doubted_entry_is_stale_and_nothing_is_lost_of_it() -> None:
     doubtful = kept(NOW - 100.0)
     found = run_script(
         flows.lookup(ask(rules=replace(RULES, freshness=FRESH), allow_stale=True)),
-        [(Fetch, doubtful), (MarkDue, False), (Fence, 7)],
+        [(Fetch, doubtful), (Late, False), (Fence, 7)],
     )
     assert isinstance(found, Stale)
     assert (found.reason, found.entry, found.fence) == (Reason.DOUBTFUL, doubtful, 7)
 
 
 def test_who_looks_up_again_does_not_ask_the_judge_twice() -> None:
-    asked = replace(ask(rules=ON_PATH), has_judge=True)
-    assert run_script(flows.exact(asked), [(Fetch, kept())]) is None
-    off_path = replace(ask(rules=COMMON), has_judge=True)
-    assert run_script(flows.exact(off_path), [(Fetch, kept()), (MarkDue, False)]) is None
+    assert run_script(flows.exact(ask(rules=ON_PATH)), [(Fetch, kept())]) is None
+    assert run_script(flows.exact(ask(rules=COMMON)), [(Fetch, kept()), (Late, False)]) is None
 
 
 def test_what_was_just_proved_is_not_doubted() -> None:
     grounded = replace(kept(NOW - 9e9), signature=entry(evidence=CITED).signature)
     asked = ask(rules=COMMON, evidence=CITED)
     for flow in (flows.lookup, flows.exact):
-        assert isinstance(run_script(flow(asked), [(Fetch, grounded), (Touch, None)]), Hit)
+        script: Script = [(Fetch, grounded), (Proved, False), (Touch, None)]
+        assert isinstance(run_script(flow(asked), script), Hit)
+        explained = replace(asked, record=False)
+        assert isinstance(run_script(flow(explained), [(Fetch, grounded)]), Hit)
 
 
 def test_another_wording_is_doubted_too() -> None:
@@ -203,10 +254,13 @@ def test_another_wording_is_doubted_too() -> None:
     candidate = near()
     doubtful = replace(candidate, entry=replace(candidate.entry, doubtful_at=NOW - 1.0))
     script: Script = [*NOT_STORED, (Embed, EMBEDDED), (Nearest, [doubtful])]
-    found = miss(run_script(flows.lookup(ask(rules=rules)), [*script, (MarkDue, False)]))
+    found = miss(run_script(flows.lookup(ask(rules=rules)), [*script, (Late, False)]))
     assert found.reason is Reason.DOUBTFUL
-    served = run_script(flows.lookup(ask(rules=rules)), [*script, (MarkDue, True), (Touch, None)])
+    served = run_script(flows.lookup(ask(rules=rules)), [*script, *late(True), (Touch, None)])
     assert isinstance(served, Hit)
+    far = replace(candidate, entry=replace(candidate.entry, doubtful_at=NOW + DAY_S))
+    script[-1] = (Nearest, [far])
+    assert isinstance(run_script(flows.lookup(ask(rules=rules)), [*script, (Touch, None)]), Hit)
 
 
 # -- a verdict -------------------------------------------------------------------------------------
@@ -215,28 +269,40 @@ def test_another_wording_is_doubted_too() -> None:
 def test_the_judge_is_told_what_was_seen_and_since_when() -> None:
     seen = {"a.md": Observed(2, 4 * HOUR_S)}
     asked = steps(
-        examined(kept(confirmed_at=NOW - 50.0, kind="news"), COMMON, NOW + 9.0),
+        examined(
+            kept(confirmed_at=NOW - 50.0, created_at=NOW - 90.0, kind="news"), COMMON, NOW + 9.0
+        ),
         seen,
         verdict(),
         None,
-        None,
+        False,
     )
     assert [type(one) for one in asked] == [ObservedOf, AskJudge, Judged, Confirm]
     facts = asked[1].facts  # type: ignore[attr-defined]  # the type says less than the object
-    assert (facts.updated_at, facts.now, facts.entry.kind) == (NOW - 50.0, NOW + 9.0, "news")
+    assert (facts.updated_at, facts.now, facts.entry.kind) == (NOW - 90.0, NOW + 9.0, "news")
     assert facts.observed.per_hour == pytest.approx(0.5)
 
 
-def test_never_confirmed_counts_from_its_making() -> None:
-    asked = steps(examined(kept(), COMMON, NOW), {}, None, verdict(), None, None)
-    assert asked[2].facts.updated_at == NOW  # type: ignore[attr-defined]  # the type says less than the object
+def test_what_does_not_hold_any_more_is_not_served_whatever_was_said() -> None:
+    script: Script = [(ObservedOf, {}), (VerdictOn, None), (AskJudge, verdict()), (Judged, None)]
+    said = run_script(examined(kept(), COMMON, NOW), [*script, (Confirm, False)])
+    assert not said.fresh
+    assert said.failure == "it changed while the judge was asked"
+
+
+def test_a_judge_that_was_not_asked_leaves_no_verdict() -> None:
+    unasked = verdict(fresh=False, failure="the budget of this minute is spent", asked=False)
+    script: Script = [(ObservedOf, {}), (VerdictOn, None), (AskJudge, unasked)]
+    said = run_script(examined(kept(), COMMON, NOW), script)
+    assert (said.fresh, said.failure) == (False, unasked.failure)
 
 
 def test_a_kind_that_was_named_once_is_told_from_then_on() -> None:
     named = verdict(kind="price")
-    asked = steps(examined(kept(), COMMON, NOW), {}, named, verdict(), None, None)
+    asked = steps(examined(kept(), COMMON, NOW), {}, named, verdict(), None, False)
     assert asked[2].facts.entry.kind == "price"  # type: ignore[attr-defined]  # the type says less than the object
-    confirmed = asked[-1]
+    kept_kind, confirmed = asked[-2:]
+    assert isinstance(kept_kind, Judged) and kept_kind.verdict.kind == "price"
     assert isinstance(confirmed, Confirm) and confirmed.doubtful_at is not None
     assert confirmed.doubtful_at - NOW == pytest.approx(0.2231 * HOUR_S, rel=1e-3)
 
@@ -250,7 +316,7 @@ def test_a_confirmed_answer_is_doubted_again_as_its_kind_says(
 ) -> None:
     flow = examined(kept(kind=kind, lifetime_s=None), COMMON, NOW)
     known: Sequence[object] = () if kind else (None,)
-    asked = steps(flow, {}, *known, verdict(kind=named, at=NOW + 2.0), None, None)
+    asked = steps(flow, {}, *known, verdict(kind=named, at=NOW + 2.0), None, True)
     confirmed = next(one for one in asked if isinstance(one, Confirm))
     assert confirmed.at == NOW + 2.0
     assert confirmed.doubtful_at is not None
@@ -269,7 +335,7 @@ def test_a_verdict_against_it_marks_this_entry_alone_and_says_why() -> None:
 
 @pytest.mark.parametrize("broken", range(5))
 def test_whatever_fails_in_the_store_is_a_verdict_against_it(broken: int) -> None:
-    answers: list[object] = [{}, None, verdict(), None, None]
+    answers: list[object] = [{}, None, verdict(), None, True]
     answers[broken] = StoreError("down")
     flow = examined(kept(), COMMON, NOW)
     script: Script = list(
@@ -297,7 +363,7 @@ def test_a_confirmed_answer_lives_on_by_a_step(
     old = kept(expires_at=NOW + max(7 * DAY_S, later_s + 1.0), kind="policy")
     said = verdict(at=NOW + later_s)
     flow = examined(old, COMMON, NOW + later_s)
-    asked = steps(flow, {"a.md": seen}, said, None, None, *[None] * (until_s is not None))
+    asked = steps(flow, {"a.md": seen}, said, None, True, *[None] * (until_s is not None))
     renewed = [one.expires_at - NOW for one in asked if isinstance(one, Renew)]
     assert renewed == ([] if until_s is None else [pytest.approx(until_s)])
 
@@ -314,7 +380,7 @@ def test_no_verdict_adds_more_than_a_step_or_goes_past_the_cap(
     old = kept(expires_at=NOW + lifetime_s, lifetime_s=lifetime_s, kind="policy")
     seen = {"a.md": Observed(changes, looked_s)}
     flow = examined(old, COMMON, NOW + later_s)
-    answers: list[object] = [seen, verdict(at=NOW + later_s), None, None]
+    answers: list[object] = [seen, verdict(at=NOW + later_s), None, True]
     asked: list[Effect[Any]] = [next(flow)]
     try:
         while True:
@@ -331,7 +397,7 @@ def test_no_verdict_adds_more_than_a_step_or_goes_past_the_cap(
 @pytest.mark.parametrize("said", [{"expires_at": None}, {"lifetime_s": None}])
 def test_a_life_that_was_told_is_not_made_longer(said: dict[str, None]) -> None:
     old = kept(kind="policy", **said)
-    asked = steps(examined(old, COMMON, NOW), {}, verdict(), None, None)
+    asked = steps(examined(old, COMMON, NOW), {}, verdict(), None, True)
     assert isinstance(asked[-1], Confirm)
 
 
@@ -524,6 +590,11 @@ def test_endless_lives_are_doubted_by_what_was_seen_alone() -> None:
 def test_what_is_proved_at_each_hit_is_never_doubted_but_observed() -> None:
     grounded = Request(question="What is a map?", evidence=CITED)
     assert aged(FIRST, OBSERVE, PUT, request=grounded).doubtful_at is None
+
+
+def test_what_an_embedder_makes_of_a_text_does_not_change_by_itself() -> None:
+    vector = Request(question="What is a map?", settings=Settings(seam=Seam.VECTOR))
+    assert aged(FIRST, PUT, request=vector, evidence=None).doubtful_at is None
 
 
 def test_what_cannot_be_noted_is_stored_all_the_same() -> None:

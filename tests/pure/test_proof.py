@@ -140,9 +140,10 @@ def test_groups_part_the_labels_and_share_nothing(links: list[tuple[int, int]]) 
 
 def test_which_of_a_group_is_drawn_does_not_depend_on_what_is_said_of_it() -> None:
     group = [label(at, stored="one") for at in range(9)]
-    chosen = one_each([group])[0]
     told = [replace(one, same=False, score=0.1, at=5.0) for one in reversed(group)]
-    assert one_each([told])[0].asked == chosen.asked
+    chosen, other = (one_each(groups(settled(said, SUBJECT))) for said in (group, told))
+    assert [one.asked for one in chosen] == [one.asked for one in other]
+    assert len(chosen) == 1
 
 
 # -- promises --------------------------------------------------------------------------------------
@@ -215,7 +216,7 @@ def test_a_popular_trap_is_seen_although_its_group_counts_once() -> None:
 def test_where_the_two_ways_share_no_threshold_there_is_none() -> None:
     """By pair only the best of one group are proved, by group only what is far below them."""
     hub = [label(1000 + at, 2 - at / 1000, stored="one answer") for at in range(100)]
-    (drawn,) = one_each([hub])
+    (drawn,) = one_each(groups(settled(hub, SUBJECT)))
     hub[60:] = [replace(one, same=one is drawn) for one in hub[60:]]
     found = refused([*hub, *falling(70)])
     assert found.lack is Lack.GROUPED

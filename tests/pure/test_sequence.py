@@ -149,9 +149,9 @@ RISKS: dict[str, Curve] = {
     ("name", "levels"), [*((name, 0) for name in RISKS), ("step", 16), ("noisy top", 16)]
 )
 def test_a_claim_is_false_as_seldom_as_stated(name: str, levels: int) -> None:
-    """400 draws of 120 pairs: the share with any false claim against delta and its allowance."""
+    """250 draws of 120 pairs: the share with any false claim against delta and its allowance."""
     chooser = np.random.default_rng(7)
-    max_wrong, delta, draws = 0.1, 0.1, 400
+    max_wrong, delta, draws = 0.1, 0.1, 250
     rate = np.cumsum(RISKS[name](np.arange(1, FINE + 1) / FINE)) / np.arange(1, FINE + 1)
     false = 0
     for _ in range(draws):

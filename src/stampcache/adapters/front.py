@@ -129,19 +129,27 @@ class Front:
             if at_once is not None:
                 return at_once.output
         given: list[Output] = []  # to this very caller
+        key = self.place(ask)
 
         def look_or_make(since: int | None) -> Flow[Landed[_Shared]]:
             found = yield from self.look(ask, recheck=recheck, read=read)
             if isinstance(found, Found):
                 given.append(found.output)
                 return Landed(_Shared(found.outcome, found.outcome.answer, made=False), since)
-            made = yield from make(found)
-            given.append(made.output)
-            sequence = yield from self.core.sequence()
-            late = yield from self._kept(ask.request, made, found)
-            return Landed(_Shared(found, made.answer, made=True), since if late else sequence)
+            turn = yield from self.core.turn(ask, key, lambda: self.again(ask, recheck, read))
+            if turn.found is not None:
+                given.append(turn.found.output)
+                outcome = turn.found.outcome
+                return Landed(_Shared(outcome, outcome.answer, made=False), since)
+            return (yield from self.core.turns.held(turn.ticket, made(found, since)))
 
-        key = self.place(ask)
+        def made(found: Miss | Stale, since: int | None) -> Flow[Landed[_Shared]]:
+            fresh = yield from make(found)
+            given.append(fresh.output)
+            sequence = yield from self.core.sequence()
+            late = yield from self._kept(ask.request, fresh, found)
+            return Landed(_Shared(found, fresh.answer, made=True), since if late else sequence)
+
         shared = yield from self.core.together(key, look_or_make, self._driven)
         if not given:
             given += self._copied(shared.value, read)
@@ -163,6 +171,15 @@ class Front:
             return None
         self.core.counted(ask, hit)
         return found
+
+    def again(
+        self, ask: Ask, recheck: Recheck | None, read: Read[Output]
+    ) -> Flow[Found[Output] | None]:
+        """Look whether another process has made the answer to this very question meanwhile."""
+        if recheck is None:
+            return (yield from self._exact(ask, read))
+        found = yield from self.look(ask, recheck=recheck, read=read)
+        return found if isinstance(found, Found) else None
 
     def place(self, ask: Ask) -> tuple[str, ...]:
         """Return what makes two concurrent requests of this adapter the same."""

@@ -18,6 +18,7 @@ from stampcache.flows import Ask
 from stampcache.model import Answer
 from stampcache.outcome import Miss, Outcome, Stale
 from stampcache.streams import AsyncOpened, AsyncReader, Opened, Reader
+from stampcache.turns import Ticket, Turn, said
 
 Head = TypeVar("Head")
 Item = TypeVar("Item")
@@ -82,18 +83,29 @@ class Streaming:
                 stored = found.output
                 known = found.outcome.answer
                 return Opened(Begun(found.outcome, stored.head, known, made=False), stored.items)
-            made = make(found)
+            turn = front.run(self._turn(ask, replay, recheck))
+            if turn.found is not None:
+                known = turn.found.outcome.answer
+                begun = Begun(turn.found.outcome, turn.found.output.head, known, made=False)
+                return Opened(begun, turn.found.output.items)
+            made = making(found, turn.ticket)
             begun = Begun(found, made.head, None, made=True)
-            return Opened(begun, keeping(begun, made.items))
+            return Opened(begun, keeping(begun, made.items, turn.ticket))
 
-        def keeping(begun: Begun[Head], items: Iterator[Item]) -> Iterator[Item]:
+        def making(found: Miss | Stale, ticket: Ticket) -> Opened[Head, Item]:
+            with self._told(ticket):
+                return make(found)
+
+        def keeping(begun: Begun[Head], items: Iterator[Item], ticket: Ticket) -> Iterator[Item]:
             given: list[Item] = []
-            with _closed_after(items):
+            with self._told(ticket), _closed_after(items):
                 for item in items:
                     given.append(item)
                     yield item
             front.run(self._keep(ask, replay, begun, given))
+            front.run(turns.give(ticket, ""))
 
+        turns = front.core.turns
         place = front.place(ask)
         since = front.run(self._since(ask, place, aio=False))
         return front.core.streams.read(place, since, begin)
@@ -116,21 +128,69 @@ class Streaming:
                 known = found.outcome.answer
                 begun = Begun(found.outcome, stored.head, known, made=False)
                 return AsyncOpened(begun, _one_by_one(stored.items))
-            made = await make(found)
+            turn = await front.arun(self._turn(ask, replay, recheck))
+            if turn.found is not None:
+                known = turn.found.outcome.answer
+                begun = Begun(turn.found.outcome, turn.found.output.head, known, made=False)
+                return AsyncOpened(begun, _one_by_one(turn.found.output.items))
+            async with self._atold(turn.ticket):
+                made = await make(found)
             begun = Begun(found, made.head, None, made=True)
-            return AsyncOpened(begun, keeping(begun, made.items))
+            return AsyncOpened(begun, keeping(begun, made.items, turn.ticket))
 
-        async def keeping(begun: Begun[Head], items: AsyncIterator[Item]) -> AsyncIterator[Item]:
+        async def keeping(
+            begun: Begun[Head], items: AsyncIterator[Item], ticket: Ticket
+        ) -> AsyncIterator[Item]:
             given: list[Item] = []
-            async with _aclosed_after(items):
+            async with self._atold(ticket), _aclosed_after(items):
                 async for item in items:
                     given.append(item)
                     yield item
             await front.arun(self._keep(ask, replay, begun, given))
+            await front.arun(turns.give(ticket, ""))
 
+        turns = front.core.turns
         place = front.place(ask)
         since = await front.arun(self._since(ask, place, aio=True))
         return front.core.streams.aread(place, since, begin)
+
+    def _turn(
+        self, ask: Ask, replay: Replay[Head, Item], recheck: Recheck | None
+    ) -> Flow[Turn[Found[Opened[Head, Item]]]]:
+        """Wait for the turn to make a stream; another process's is found when it has ended."""
+
+        def read(answer: Answer, report: CacheFields) -> Opened[Head, Item]:  # noqa: ARG001 - each reader has its own
+            return replay.read(answer)
+
+        front = self._front
+        key = front.place(ask)
+        return (yield from front.core.turn(ask, key, lambda: front.again(ask, recheck, read)))
+
+    @contextlib.contextmanager
+    def _told(self, ticket: Ticket) -> Iterator[None]:
+        """Tell other processes of a failure, and leave the stream to them where it is abandoned."""
+        turns = self._front.core.turns
+        try:
+            yield
+        except Exception as error:
+            self._front.run(turns.give(ticket, said(error)))
+            raise
+        except BaseException:
+            turns.let_go(ticket)
+            raise
+
+    @contextlib.asynccontextmanager
+    async def _atold(self, ticket: Ticket) -> AsyncIterator[None]:
+        """See `_told`."""
+        turns = self._front.core.turns
+        try:
+            yield
+        except Exception as error:
+            await self._front.arun(turns.give(ticket, said(error)))
+            raise
+        except BaseException:
+            turns.let_go(ticket)
+            raise
 
     def report(self, begun: Begun[Head], *, led: bool) -> CacheFields:
         """Return the fields for one reader, and count it if it read along."""

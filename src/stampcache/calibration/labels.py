@@ -117,15 +117,15 @@ def _nodes(label: Labelled) -> list[tuple[str, str]]:
 
 
 def one_each(grouped: Iterable[Sequence[Labelled]]) -> list[Labelled]:
-    """Return one label of each group, chosen by lot and not by what it says."""
-    return [min(group, key=drawn) for group in grouped]
+    """Return one label of each group: the first, which is by lot where the labels are `settled`."""
+    return [group[0] for group in grouped]
 
 
 def digest_of(labels: Iterable[Labelled]) -> str:
-    """Return 32 hex digits that change with any label, and not with their order."""
+    """Return 32 hex digits that change with any of these labels, or with their order."""
     whole = hashlib.blake2b(digest_size=16, person=b"labels")
-    for raw in sorted(hashlib.blake2b(_raw(one), digest_size=16).digest() for one in labels):
-        whole.update(raw)
+    for raw in map(_raw, labels):
+        whole.update(len(raw).to_bytes(8, "big") + raw)
     return whole.hexdigest()
 
 

@@ -8,6 +8,7 @@ import stampcache
 from stampcache.cli.bench import bench
 from stampcache.cli.demo import demo
 from stampcache.cli.doctor import doctor
+from stampcache.cli.duplicates import duplicates
 from stampcache.cli.explain import explain
 from stampcache.cli.forget import forget
 from stampcache.cli.heard import heard
@@ -41,6 +42,7 @@ def build_app() -> typer.Typer:
     app.command()(in_sentences(forget))
     app.command()(in_sentences(heard))
     app.command()(in_sentences(tune))
+    app.command()(in_sentences(duplicates))
     app.command()(in_sentences(bench))
     return app
 

@@ -16,7 +16,7 @@ from stampcache.cli.target import is_there, keys_in_environment
 from stampcache.errors import StampCacheError, StoreError
 from stampcache.ports import Store
 from stampcache.stores.sqlite_survey import SqliteSurvey, StampCount, survey
-from stampcache.stores.urls import open_store, sqlite_path
+from stampcache.stores.urls import is_redis, open_store, redis_holds, sqlite_path
 
 _LITTLE_SPACE = 256 * 2**20
 _NO_SPACE = 16 * 2**20
@@ -33,6 +33,8 @@ class StoreReport(Struct, frozen=True):
 def examine_store(url: str, *, capacity: int) -> StoreReport:
     """Check a store; each of its problems is a finding, none is an error."""
     path = sqlite_path(url)
+    if is_redis(url):
+        return StoreReport(list(_server(url, capacity)))
     if path is None:
         return StoreReport(list(_opened(url, capacity)))
     try:
@@ -62,6 +64,20 @@ def _examine_file(url: str, seen: SqliteSurvey, capacity: int) -> StoreReport:
     return StoreReport(findings, stamps, seen.dimensions)
 
 
+def _server(url: str, capacity: int) -> Iterator[CheckResult]:
+    """Look whether a server answers and has a cache; only then open it."""
+    try:
+        there = redis_holds(url, "cache")
+    except StampCacheError as error:
+        yield failed("store", error)
+        return
+    if there:
+        yield from _opened(url, capacity)
+        return
+    mend = "check prefix= and the database; an application that opens this URL will make one"
+    yield warn("store", "the server answers, but holds no cache of this name", mend)
+
+
 def _opened(url: str, capacity: int) -> Iterator[CheckResult]:
     """Open the store, which commits a write, and look at it from inside."""
     try:
@@ -88,7 +104,7 @@ def _integrity(store: Store) -> Iterator[CheckResult]:
         found, _, mend = problem.partition(". " if ". " in problem else "; ")
         yield fail("integrity", found, mend.rstrip("."))
     if not problems:
-        yield ok("integrity", "every page and every entry can be read")
+        yield ok("integrity", "nothing is wrong with what the store keeps")
 
 
 def _entries(store: Store, capacity: int) -> CheckResult:

@@ -13,6 +13,7 @@ from stampcache.cli.target import existing_file, existing_store
 from stampcache.model import Reason
 from stampcache.ports import StoreStats
 from stampcache.stores.sqlite_survey import survey
+from stampcache.stores.urls import is_redis
 from stampcache.telemetry import JudgeStats, Stats, summarize
 
 _SAVED_EVERY = "Each process adds what it counted about every 30 seconds, and when it closes."
@@ -22,7 +23,7 @@ class Figures(Struct, frozen=True):
     """Everything that the command shows."""
 
     url: str
-    file_bytes: int
+    file_bytes: int | None
     sizes: StoreStats
     served: Stats
 
@@ -62,6 +63,8 @@ def _read(url: str) -> Figures:
         served = summarize(store.tallies(), sizes.entries)
     finally:
         store.close()
+    if is_redis(url):
+        return Figures(url, None, sizes, served)
     with survey(existing_file(url)) as seen:
         return Figures(url, seen.size_bytes, sizes, served)
 
@@ -133,7 +136,7 @@ def _show_sizes(console: Console, figures: Figures) -> None:
         "invalidated besides": f"{sizes.invalidated:,}",
         "hits of these entries": f"{sizes.hits:,}",
         "answers": size(sizes.answer_bytes),
-        "file": size(figures.file_bytes),
+        "file": "in a server" if figures.file_bytes is None else size(figures.file_bytes),
         "tokens saved": f"{served.saved_tokens:,}",
         "seconds saved": f"{served.saved_s:,.1f}",
         "tokens made": f"{served.made_tokens:,}",

@@ -8,7 +8,7 @@ from stampcache.errors import ConfigError
 from stampcache.ports import Store
 from stampcache.stores.keys import EncryptionKey
 from stampcache.stores.sqlite_survey import SqliteSurvey, survey
-from stampcache.stores.urls import open_store, sqlite_path
+from stampcache.stores.urls import is_redis, open_store, redis_holds, sqlite_path
 
 
 def existing_file(url: str) -> Path:
@@ -18,6 +18,10 @@ def existing_file(url: str) -> Path:
         ConfigError: the URL names no such store, or there is no file.
     """
     path = sqlite_path(url)
+    if is_redis(url):
+        raise ConfigError(
+            "This command looks into files; ask the application that uses Redis, as by cache.explain()."
+        )
     if path is None:
         open_store(url, capacity=1).close()  # raises for what is wrong with the URL
         raise ConfigError(
@@ -66,11 +70,24 @@ def existing_store(url: str) -> Store:
         ConfigError: the URL is wrong, or names no store that exists.
         StoreError: it cannot be read.
     """
-    path = existing_file(url)
-    if path.is_file():
+    if is_redis(url):
+        _require_redis(url)
+    elif (path := existing_file(url)).is_file():
         with survey(path) as seen:
             require_cache(seen)
     return open_store(url, capacity=CAPACITY, encryption_key=keys_in_environment())
+
+
+def _require_redis(url: str) -> None:
+    if not redis_holds(url, "cache"):
+        raise ConfigError(f"{url} answers, but holds no cache; check the prefix= and the database.")
+
+
+def _holds_secret(url: str) -> bool:
+    if is_redis(url):
+        return redis_holds(url, "secret")
+    with survey(existing_file(url)) as seen:
+        return seen.has_secret
 
 
 def secret_of(url: str, given: str | None) -> str | None:
@@ -81,10 +98,9 @@ def secret_of(url: str, given: str | None) -> str | None:
     """
     if given is not None:
         return given
-    with survey(existing_file(url)) as seen:
-        if not seen.has_secret:
-            raise ConfigError(
-                "The application that fills this store gives a secret= of its own, without which "
-                "no scope can be found; set STAMPCACHE_SECRET to it."
-            )
+    if not _holds_secret(url):
+        raise ConfigError(
+            "The application that fills this store gives a secret= of its own, without which "
+            "no scope can be found; set STAMPCACHE_SECRET to it."
+        )
     return None

@@ -5,7 +5,7 @@ from typing import TypeVar
 
 from stampcache.effects.base import Effect
 from stampcache.freshness import Observed
-from stampcache.journal import Journal, Observation, Verdict
+from stampcache.journal import Journal, Listed, Noted, Observation, Verdict
 from stampcache.model import Entry, Scope
 from stampcache.ports import Facts
 
@@ -42,16 +42,16 @@ class ObservedOf(OnJournal[Mapping[str, Observed]], frozen=True):
         return journal.observed(self.corpus, self.sources)
 
 
-class Confirm(OnJournal[None], frozen=True):
-    """An entry was found fresh."""
+class Confirm(OnJournal[bool], frozen=True):
+    """An entry was found fresh; whether it is still there and holds."""
 
     entry: Entry
     at: float
     doubtful_at: float | None
 
-    def on(self, journal: Journal) -> None:
+    def on(self, journal: Journal) -> bool:
         """See `Journal.confirm`."""
-        journal.confirm(self.entry, at=self.at, doubtful_at=self.doubtful_at)
+        return journal.confirm(self.entry, at=self.at, doubtful_at=self.doubtful_at)
 
 
 class Judged(OnJournal[None], frozen=True):
@@ -80,9 +80,93 @@ class AskJudge(Effect[Verdict], frozen=True):
     facts: Facts
 
 
-class MarkDue(Effect[bool], frozen=True):
-    """Let an entry be looked after by whoever works; tell whether it may be served once more."""
+class Early(Effect[bool], frozen=True):
+    """Whether this request is the one that has an entry looked after before it is doubted (XFetch)."""
+
+    entry: Entry
+    now: float
+
+
+class Late(Effect[bool], frozen=True):
+    """Whether this process has not put a doubted entry on the list yet."""
+
+    entry: Entry
+
+
+class Proved(Effect[bool], frozen=True):
+    """Whether this process has put an entry on the list, which has been proved now."""
+
+    entry: Entry
+
+
+class ListDue(OnJournal[Listed], frozen=True):
+    """Put an entry on the list of what is to be looked after."""
 
     entry: Entry
     scope: Scope
     early: bool
+
+    def on(self, journal: Journal) -> Listed:
+        """See `Journal.list_due`."""
+        return journal.list_due(self.entry, self.scope, early=self.early)
+
+
+class Paced(Effect[None], frozen=True):
+    """So much time is between two calls of `Cache.work`."""
+
+    period_s: float
+
+
+class Worked(OnJournal[float], frozen=True):
+    """Somebody works through the list."""
+
+    now: float
+
+    def on(self, journal: Journal) -> float:
+        """See `Journal.worked`."""
+        return journal.worked(now=self.now)
+
+
+class DueNow(OnJournal[Sequence[Noted]], frozen=True):
+    """What waits on the list."""
+
+    count: int
+    now: float
+
+    def on(self, journal: Journal) -> Sequence[Noted]:
+        """See `Journal.due`."""
+        return journal.due(self.count, now=self.now)
+
+
+class Waiting(OnJournal[int], frozen=True):
+    """How much waits on the list."""
+
+    now: float
+
+    def on(self, journal: Journal) -> int:
+        """See `Journal.waiting`."""
+        return journal.waiting(now=self.now)
+
+
+class TakeDue(OnJournal[bool], frozen=True):
+    """Begin to look after an entry."""
+
+    noted: Noted
+    owner: str
+    now: float
+
+    def on(self, journal: Journal) -> bool:
+        """See `Journal.take`."""
+        return journal.take(self.noted, owner=self.owner, now=self.now)
+
+
+class EndDue(OnJournal[None], frozen=True):
+    """Look after an entry no longer."""
+
+    noted: Noted
+    owner: str
+    done: bool
+
+    def on(self, journal: Journal) -> None:
+        """See `Journal.end`."""
+        journal.end(self.noted, owner=self.owner, done=self.done)

@@ -24,9 +24,8 @@ class Ask(Struct, frozen=True, kw_only=True):
 
     ``embedder`` is the stamp in the Partition, ``revision`` that by which the model answered last.
     With ``allow_stale`` a stale entry of this very question is enough: no other one is looked for.
-    ``controls`` are those in force, and ``slot`` the number of the answer in a variety. ``drawn`` is a
-    random number in (0, 1]. ``sampled``: its pair was drawn for a label; ``entries`` are about those of
-    the store.
+    ``controls`` are those in force, and ``slot`` the number of the answer in a variety. ``sampled``: its
+    pair was drawn for a label; ``entries`` are about those of the store.
     """
 
     request: Request
@@ -42,8 +41,6 @@ class Ask(Struct, frozen=True, kw_only=True):
     allow_stale: bool = False
     controls: Controls = AS_SET
     slot: int = 0
-    has_judge: bool = False
-    drawn: float = 1.0
     sampled: bool = False
     entries: int = 0
 

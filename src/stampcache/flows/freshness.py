@@ -6,7 +6,6 @@ its doubt: that is a comparison of two numbers in `flows.lookup`.
 
 from collections.abc import Sequence
 
-from msgspec import Struct
 from msgspec.structs import replace
 
 from stampcache import freshness
@@ -14,57 +13,76 @@ from stampcache.decide import Objection, Rules
 from stampcache.effects import (
     AskJudge,
     Confirm,
+    Early,
+    EndDue,
     Flow,
     Invalidate,
     Judged,
-    MarkDue,
+    Late,
+    ListDue,
     Note,
     Observe,
     ObservedOf,
+    Paced,
+    Proved,
     Renew,
     VerdictOn,
 )
 from stampcache.errors import StoreError
+from stampcache.flows.asking import Ask
 from stampcache.freshness import Freshness, Observed
-from stampcache.journal import Observation, Verdict
-from stampcache.model import BY_JUDGE, Entry, Evidence, Reason, Scope, Selector
+from stampcache.journal import Noted, Observation, Verdict
+from stampcache.model import BY_JUDGE, Entry, Evidence, Reason, Selector
 from stampcache.ports import Facts
 
-AHEAD_S = 600.0
-"""An answer is looked at early no sooner than this before it is doubted."""
 
-
-class Doubt(Struct, frozen=True, kw_only=True):
-    """What decides whether a valid entry is served; ``drawn`` is a random number in (0, 1]."""
-
-    rules: Rules
-    scope: Scope
-    now: float
-    has_judge: bool
-    record: bool
-    drawn: float
-
-
-def doubted(entry: Entry, doubt: Doubt) -> Flow[Objection | None]:
+def doubted(entry: Entry, ask: Ask) -> Flow[Objection | None]:
     """Say why a valid entry is not served now, since it may have changed; ``None``: it is served."""
-    fresh = doubt.rules.freshness
+    fresh = ask.rules.freshness
     ends_at = entry.doubtful_at
     if fresh is None or ends_at is None:
         return None
-    now = doubt.now
+    now = ask.now
     if now < ends_at:
-        cost_s = max(entry.answer.latency_s, fresh.deadline_s if doubt.has_judge else 0.0)
-        if doubt.record and freshness.early(ends_at, now, cost_s, fresh.beta, doubt.drawn):
-            yield from MarkDue(entry, doubt.scope, early=True)
+        if ask.record and (yield Early(entry, now)):  # no detour: many a hit's
+            yield from _listed(entry, ask, early=True)
         return None
     finding = Objection(Reason.DOUBTFUL, f"for {now - ends_at:.0f} s its sources may have changed")
-    if not doubt.record:
+    if not ask.record:
         return finding
-    if fresh.on_path and doubt.has_judge:
-        verdict = yield from examined(entry, doubt.rules, now)
+    if fresh.on_path and ask.rules.has_judge:
+        verdict = yield from examined(entry, ask.rules, now)
         return None if verdict.fresh else Objection(Reason.JUDGED, str(verdict))
-    may = yield from MarkDue(entry, doubt.scope, early=False)
-    return None if may and now < ends_at + fresh.grace_s else finding
+    may = (yield from Late(entry)) and (yield from _listed(entry, ask, early=False))
+    life_s = entry.lifetime_s
+    if life_s is None and entry.expires_at is not None:
+        life_s = entry.expires_at - entry.created_at
+    return None if may and now < ends_at + freshness.grace_of(fresh, life_s) else finding
+
+
+def _listed(entry: Entry, ask: Ask, *, early: bool) -> Flow[bool]:
+    """Put an entry on the list; tell whether it may be served once more, if it is doubted."""
+    try:
+        listed = yield from ListDue(entry, ask.scope, early)
+    except StoreError as error:
+        if ask.rules.strict:
+            raise
+        yield from Note("due", error)
+        return False
+    yield from Paced(listed.period_s)
+    return listed.may
+
+
+def proved(entry: Entry, ask: Ask) -> Flow[None]:
+    """Take an entry from the list whose evidence has just been compared: no judge need be asked."""
+    at = entry.doubtful_at
+    if at is None or not (yield from Proved(entry)):
+        return
+    noted = Noted(entry.id, entry.place, ask.scope, at, early=False)
+    try:
+        yield from EndDue(noted, "", done=True)
+    except StoreError as error:
+        yield from Note("due", error)
 
 
 def examined(entry: Entry, rules: Rules, now: float) -> Flow[Verdict]:
@@ -76,43 +94,67 @@ def examined(entry: Entry, rules: Rules, now: float) -> Flow[Verdict]:
         if not entry.kind:  # the judge may have named it before, and need not again
             before = yield from VerdictOn(entry.id)
             entry = replace(entry, kind=before.kind) if before and before.kind else entry
-        updated_at = entry.confirmed_at or entry.created_at
-        facts = Facts(entry=entry, updated_at=updated_at, now=now, observed=observed)
+        # what a judge found since is a guess, which must not become the ground of the next one
+        facts = Facts(entry=entry, updated_at=entry.created_at, now=now, observed=observed)
         verdict = replace((yield from AskJudge(facts)), tenant=entry.identity.tenant)
-        yield from Judged(verdict)
+        if entry.kind and not verdict.kind:
+            verdict = replace(verdict, kind=entry.kind)
+        if verdict.asked:
+            yield from Judged(verdict)
         if verdict.fresh:
-            yield from _confirmed(entry, rules, fresh, observed, verdict)
+            if not (yield from _confirmed(entry, rules, fresh, observed, verdict)):
+                return _against(entry, now, "it changed while the judge was asked")
         elif not verdict.failure:
             because = f"{BY_JUDGE}: {verdict.reason}"
             yield from Invalidate(Selector(entry=entry.id, because=because))
     except StoreError as error:
         yield from Note("judge", error)
-        return Verdict(
-            entry_id=entry.id,
-            question=entry.question,
-            fresh=False,
-            reason="",
-            at=now,
-            failure=f"the store failed: {error}",
-        )
+        return _against(entry, now, f"the store failed: {error}")
     return verdict
+
+
+def _against(entry: Entry, now: float, failure: str) -> Verdict:
+    """Return the verdict that an entry is not served, whatever a judge may have said."""
+    return Verdict(
+        entry_id=entry.id,
+        question=entry.question,
+        fresh=False,
+        reason="",
+        at=now,
+        failure=failure,
+        asked=False,
+    )
 
 
 def _confirmed(
     entry: Entry, rules: Rules, fresh: Freshness, observed: Observed, verdict: Verdict
-) -> Flow[None]:
-    """Let an entry live on: doubted again as late as its sources allow, and never past its bounds."""
-    kind = entry.kind or verdict.kind
-    known = rules.lifetime(kind if kind in rules.lifetimes else "")
-    per_second = freshness.rate(observed, known.ttl_s)
-    after = freshness.doubted_after(per_second, fresh.limit)
-    doubtful_at = None if after is None else verdict.at + after
-    yield from Confirm(entry, verdict.at, doubtful_at)
+) -> Flow[bool]:
+    """Let an entry live on: doubted again as late as its sources allow, and never past its bounds.
+
+    Tell whether it is still there and holds.
+    """
+    doubtful_at = _doubted_at(verdict.kind, rules, fresh, observed, verdict.at)
+    if not (yield from Confirm(entry, verdict.at, doubtful_at)):
+        return False
     if entry.expires_at is not None and entry.lifetime_s is not None:
+        per_second = _rate(verdict.kind, rules, observed)
         longer = freshness.adapted(entry.lifetime_s, freshness.expected_life(per_second), fresh)
         until = min(verdict.at + longer, entry.created_at + fresh.cap_s)
         if until > entry.expires_at:
             yield from Renew(entry, until)
+    return True
+
+
+def _rate(kind: str, rules: Rules, observed: Observed) -> float:
+    known = rules.lifetime(kind if kind in rules.lifetimes else "")
+    return freshness.rate(observed, known.ttl_s)
+
+
+def _doubted_at(
+    kind: str, rules: Rules, fresh: Freshness, observed: Observed, since: float
+) -> float | None:
+    after = freshness.doubted_after(_rate(kind, rules, observed), fresh.limit)
+    return None if after is None else since + after
 
 
 def observed_of(corpus: str, evidence: Sequence[Evidence] | None) -> Flow[Observed]:

@@ -17,7 +17,6 @@ from stampcache.errors import (
     StoreError,
 )
 from stampcache.flows.asking import Ask, Seen
-from stampcache.flows.freshness import AHEAD_S
 from stampcache.flows.meaning import by_meaning
 from stampcache.flows.serving import (
     doubted_now,
@@ -55,7 +54,7 @@ def lookup(ask: Ask) -> Flow[Outcome]:
     invalid = None
     if entry is not None:
         invalid = _invalid(ask, entry) or distrust
-        if invalid is None and (at := entry.doubtful_at) is not None and at - AHEAD_S < ask.now:
+        if invalid is None and (at := entry.early_at) is not None and at <= ask.now:
             invalid = yield from doubted_now(ask, entry)
         if invalid is None:
             if ask.record:
@@ -89,9 +88,9 @@ def exact(ask: Ask) -> Flow[Hit | None]:
         return None
     if entry is None or _invalid(ask, entry) is not None:
         return None
-    if (at := entry.doubtful_at) is not None and at - AHEAD_S < ask.now:
-        fresh = ask.rules.freshness
-        if fresh is not None and fresh.on_path and at <= ask.now:
+    if (at := entry.early_at) is not None and at <= ask.now:
+        fresh, until = ask.rules.freshness, entry.doubtful_at
+        if fresh is not None and fresh.on_path and until is not None and until <= ask.now:
             return None  # whoever looks up again asks the judge, once
         if (yield from doubted_now(ask, entry)) is not None:
             return None

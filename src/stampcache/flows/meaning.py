@@ -167,7 +167,7 @@ def _held(ask: Ask, entry: Entry) -> Flow[Objection | None]:
     finding = None
     if ask.request.evidence is not None:
         finding = yield from _grounded(ask, entry, ask.request.evidence)
-    if finding is None and entry.doubtful_at is not None:
+    if finding is None and entry.early_at is not None:
         finding = yield from doubted_now(ask, entry)
     return finding
 

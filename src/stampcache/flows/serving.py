@@ -18,7 +18,7 @@ from stampcache.errors import (
     StoreError,
 )
 from stampcache.flows.asking import Ask, Seen
-from stampcache.flows.freshness import Doubt, doubted
+from stampcache.flows.freshness import doubted, proved
 from stampcache.model import (
     Entry,
     Reason,
@@ -28,17 +28,16 @@ from stampcache.outcome import Check, Hit, Miss, Outcome
 
 def doubted_now(ask: Ask, entry: Entry) -> Flow[Objection | None]:
     """Say that an answer may have changed by itself; one that was just proved has not."""
-    if ask.request.evidence is not None or ask.request.runs.watched:
+    if ask.request.runs.watched:
         return None
-    doubt = Doubt(
-        rules=ask.rules,
-        scope=ask.scope,
-        now=ask.now,
-        has_judge=ask.has_judge,
-        record=ask.record,
-        drawn=ask.drawn,
-    )
-    return (yield from doubted(entry, doubt))
+    at = entry.early_at
+    if at is None or ask.now < at:
+        return None
+    if ask.request.evidence is not None:
+        if ask.record and entry.place == (ask.identity.partition, ask.identity.key):
+            yield from proved(entry, ask)
+        return None
+    return (yield from doubted(entry, ask))
 
 
 def untrusted(ask: Ask) -> Flow[Objection | None]:

@@ -39,7 +39,7 @@ from stampcache.model import (
 )
 from stampcache.outcome import Miss, Refused, Stale, Stored, Update
 from stampcache.ports import Embedded
-from stampcache.request import Request
+from stampcache.request import Request, Seam
 
 
 class Fill(Struct, frozen=True, kw_only=True):
@@ -147,7 +147,7 @@ def _aged(fill: Fill, entry: Entry, before: Entry | None) -> Flow[Entry]:
     """Return the entry with its life as what it cites has been seen to change (ADR 0022)."""
     fresh = fill.rules.freshness
     proved = fill.request.evidence is not None or fill.request.runs.watched
-    if fresh is None or proved:
+    if fresh is None or proved or fill.request.runs.seam is Seam.VECTOR:  # which cannot change
         return entry
     observed = yield from observed_of(fill.corpus, fill.evidence)
     per_second = freshness.rate(observed, fill.rules.lifetime(entry.kind).ttl_s)

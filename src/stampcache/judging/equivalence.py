@@ -76,7 +76,6 @@ class _Sheet(Struct, frozen=True):
     prompt: str
     numbers: Sequence[int]
     known: Mapping[int, bool]
-    shown: Sequence[str]
 
 
 class PairJudge:
@@ -154,7 +153,8 @@ class PairJudge:
 
     def _read(self, sheet: _Sheet, reply: Reply) -> Sequence[Sameness]:
         self._event("pairs.tokens", reply.usage.total)
-        found = read_sameness(reply.text, [*sheet.numbers, *sheet.known], shown=sheet.shown)
+        numbers = [*sheet.numbers, *sheet.known]
+        found = read_sameness(reply.text, numbers, shown=[sheet.prompt])
         for number, same in sheet.known.items():
             _check_known(found[number], same)
         return [found[number] for number in sheet.numbers]
@@ -193,12 +193,8 @@ def _sheet(template: Template, language: str, pairs: Sequence[Pair]) -> _Sheet:
     numbered = list(zip(numbers, [*pairs, *controls], strict=True))
     random.shuffle(numbered)
     mark = f"=== {secrets.token_hex(6)}"
-    return _Sheet(
-        template.fill({"mark": mark, "pairs": _written(mark, language, numbered)}),
-        numbers[:-2],
-        known,
-        [question for pair in pairs for question in pair],
-    )
+    fields = {"mark": mark, "pairs": _written(mark, language, numbered)}
+    return _Sheet(template.fill(fields), numbers[:-2], known)
 
 
 def _written(mark: str, language: str, numbered: Sequence[tuple[int, Pair]]) -> str:

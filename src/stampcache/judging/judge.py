@@ -4,6 +4,8 @@ import time
 from collections.abc import Callable, Sequence
 from typing import TypeAlias
 
+from msgspec.structs import replace
+
 from stampcache.freshness import Freshness
 from stampcache.journal import Verdict
 from stampcache.judging.budget import Budget
@@ -46,8 +48,9 @@ class ModelJudge:
 
     def judge(self, facts: Facts) -> Verdict:
         """See `Judge.judge`."""
-        if not self._budget.take():
-            return self._unasked(facts)
+        refusal = self._refusal(facts)
+        if refusal:
+            return self._unasked(facts, refusal)
         started = time.perf_counter()
         try:
             prompt = self._prompt(facts)
@@ -58,8 +61,9 @@ class ModelJudge:
 
     async def ajudge(self, facts: Facts) -> Verdict:
         """See `Judge.ajudge`."""
-        if not self._budget.take():
-            return self._unasked(facts)
+        refusal = self._refusal(facts)
+        if refusal:
+            return self._unasked(facts, refusal)
         started = time.perf_counter()
         try:
             prompt = self._prompt(facts)
@@ -70,6 +74,13 @@ class ModelJudge:
         except Exception as error:  # noqa: BLE001 - it becomes a verdict, and is counted
             return self._failed(facts, told(error), time.perf_counter() - started)
         return self._read(facts, reply, time.perf_counter() - started)
+
+    def _refusal(self, facts: Facts) -> str:
+        """Say why nobody is asked; empty where a call has been spent for it."""
+        entry = facts.entry
+        if not entry.question.strip() or not entry.answer.text.strip():
+            return "there is no text to judge"
+        return "" if self._budget.take() else "the budget of this minute is spent"
 
     def _prompt(self, facts: Facts) -> str:
         template = self._templates[language_of(facts.entry.question)]
@@ -86,9 +97,9 @@ class ModelJudge:
         self._counted("fresh" if said.fresh else "not_fresh", seconds)
         return self._verdict(facts, said, seconds=seconds, usage=reply.usage)
 
-    def _unasked(self, facts: Facts) -> Verdict:
+    def _unasked(self, facts: Facts, failure: str) -> Verdict:
         self._event("judge.unasked", 1)
-        return self._verdict(facts, _NOTHING, failure="the budget of this minute is spent")
+        return replace(self._verdict(facts, _NOTHING, failure=failure), asked=False)
 
     def _failed(
         self, facts: Facts, failure: str, seconds: float, usage: Usage | None = None

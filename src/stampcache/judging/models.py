@@ -2,7 +2,7 @@
 
 import inspect
 from collections.abc import Awaitable, Callable, Mapping
-from typing import Any, Protocol, TypeAlias
+from typing import Any, Protocol, TypeAlias, cast
 
 from msgspec import Struct
 
@@ -11,6 +11,15 @@ from stampcache.model import Usage
 
 Call: TypeAlias = Callable[[str], Any]
 _OBJECT = {"type": "json_object"}
+_ONLY_FORMALLY_ASYNC = frozenset(
+    {
+        "langchain_core.language_models.chat_models",
+        "langchain_core.language_models.llms",
+        "llama_index.core.llms.custom",
+    }
+)
+"""Where a model has its async method from these, that one runs the sync method: on the event loop, or in
+a thread of the application's pool that is lost while it hangs."""
 
 
 class Reply(Struct, frozen=True):
@@ -77,10 +86,11 @@ def as_model(given: object, *, json_mode: bool = False) -> AskModel:
     bind = getattr(given, "bind", None)
     model = bind(response_format=_OBJECT) if json_mode and callable(bind) else given
     invoke, complete = getattr(model, "invoke", None), getattr(model, "complete", None)
+    native = _is_async(given)
     if callable(invoke):
-        return _Called(name, invoke, getattr(model, "ainvoke", None))
+        return _Called(name, invoke, getattr(model, "ainvoke", None) if native else None)
     if callable(complete):
-        return _Called(name, complete, getattr(model, "acomplete", None))
+        return _Called(name, complete, getattr(model, "acomplete", None) if native else None)
     if callable(given):
         made = given if inspect.isroutine(given) else getattr(given, "__call__", given)  # noqa: B004 - whether calling it gives a coroutine
         is_async = inspect.iscoroutinefunction(given) or inspect.iscoroutinefunction(made)
@@ -92,11 +102,33 @@ def as_model(given: object, *, json_mode: bool = False) -> AskModel:
 
 
 def _name(given: object) -> str:
+    """Return how a model is called; what is only wrapped around one has no name of its own."""
+    inner = _wrapped(given)
+    if inner is not None:
+        return _name(inner)
     for attribute in ("model_name", "model", "__name__"):
         name = getattr(given, attribute, None)
         if isinstance(name, str) and name:
             return name
     return type(given).__name__
+
+
+def _is_async(given: object) -> bool:
+    """Tell whether the async method of a model is one of its own."""
+    inner = _wrapped(given)
+    if inner is not None:
+        return _is_async(inner)
+    methods = [getattr(type(given), name, None) for name in ("_agenerate", "acomplete")]
+    return not any(getattr(one, "__module__", "") in _ONLY_FORMALLY_ASYNC for one in methods)
+
+
+def _wrapped(given: object) -> object | None:
+    """Return the model under ``bind``, ``with_retry`` and ``with_fallbacks`` of LangChain."""
+    for attribute in ("bound", "runnable"):
+        inner = vars(given).get(attribute) if hasattr(given, "__dict__") else None
+        if inner is not None and callable(getattr(inner, "invoke", None)):
+            return cast("object", inner)
+    return None
 
 
 def _reply(raw: object) -> Reply:

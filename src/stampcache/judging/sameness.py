@@ -41,8 +41,8 @@ def read_sameness(
 
     A number that is missing or stands twice costs its own pair the verdict. One that nobody gave
     costs all of them theirs, since a judge that loses count may have lost it before. So does a second
-    object of verdicts: nobody could say which one is meant. A verdict whose reason only quotes one of
-    the questions (``shown``) is none.
+    object of verdicts: nobody could say which one is meant. A verdict whose reason only quotes what the
+    judge was ``shown``, questions or prompt, is none.
 
     Raises:
         Unreadable: there is no such object; the caller takes that for "not the same", for all pairs.

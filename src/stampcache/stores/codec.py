@@ -26,6 +26,7 @@ from stampcache.model import Entry, Vector
 _HEAD = b"SCE\x01"
 _CHECKSUM_BYTES = 8
 _BODY_AT = len(_HEAD) + _CHECKSUM_BYTES
+_ENTRY = msgspec.msgpack.Decoder(Entry)
 _FLOAT_BYTES = 4
 _UNREADABLE_MARK = "something changed, but what cannot be read"
 
@@ -166,11 +167,20 @@ def encode(entry: Entry) -> bytes:
     Raises:
         CodecError: a text in it is no valid Unicode.
     """
+    body = encode_body(entry)
+    return _HEAD + _checksum(body) + body
+
+
+def encode_body(entry: Entry) -> bytes:
+    """Return the entry as bytes without a head, for a store that has one of its own.
+
+    Raises:
+        CodecError: a text in it is no valid Unicode.
+    """
     try:
-        body = msgspec.msgpack.encode(entry)
+        return msgspec.msgpack.encode(entry)
     except (UnicodeEncodeError, msgspec.MsgspecError, OverflowError, TypeError) as error:
         raise CodecError(f"The entry cannot be stored ({error}).") from error
-    return _HEAD + _checksum(body) + body
 
 
 def decode(raw: bytes) -> Entry:
@@ -184,8 +194,17 @@ def decode(raw: bytes) -> Entry:
     body = raw[_BODY_AT:]
     if not compare_digest(raw[len(_HEAD) : _BODY_AT], _checksum(body)):
         raise CodecError("An entry failed its checksum; it was dropped.")
+    return decode_body(body)
+
+
+def decode_body(body: bytes) -> Entry:
+    """Return the entry from what `encode_body` gave.
+
+    Raises:
+        CodecError: it is no entry.
+    """
     try:
-        return msgspec.msgpack.decode(body, type=Entry)
+        return _ENTRY.decode(body)
     except msgspec.MsgspecError as error:
         raise CodecError(f"An entry cannot be read ({error}); it was dropped.") from error
 

@@ -52,7 +52,7 @@ class MemoryStore:
         self._pairs = MemoryPairs()
         self._suspended: dict[Place, Vector | None] = {}
         self._corpora = MemoryCorpora(self, self._open)
-        self._journal = MemoryJournal(self._confirm, self._open, self._by_id.__contains__)
+        self._journal = MemoryJournal(self._confirm, self.by_id, self._open)
         self._shelf = MemoryShelf(self._open, self._by_id.__contains__)
         self._facts: dict[str, str] = {}
         self._tallies: Counter[str] = Counter()
@@ -248,11 +248,15 @@ class MemoryStore:
         """See `Store.close`."""
         self._closed = True
 
-    def _confirm(self, entry: Entry, at: float, doubtful_at: float | None) -> None:
+    def _confirm(self, entry: Entry, at: float, doubtful_at: float | None) -> bool:
         kept = self._entries.get(entry.place)
-        if kept is not None and kept.id == entry.id and not kept.invalidated:
-            confirmed = replace(kept, confirmed_at=at, doubtful_at=doubtful_at)
-            self._entries[entry.place] = confirmed
+        if kept is None or kept.id != entry.id or kept.invalidated:
+            return False
+        if kept.doubtful_at != entry.doubtful_at:
+            return False
+        confirmed = replace(kept, confirmed_at=at, doubtful_at=doubtful_at)
+        self._entries[entry.place] = confirmed
+        return True
 
     # -- for the corpora beside the entries ----------------------------------------------------------
 
@@ -377,6 +381,7 @@ class MemoryStore:
             self._stale.drop(entry.place)
             del self._entries[entry.place]
             del self._by_id[entry.id]
+            self._journal.deleted(entry.id)
 
     def _retire(self, entry: Entry) -> None:
         """Take the entry out of everything that serves it, counts it or makes it stale."""

@@ -40,6 +40,10 @@ class NearCache:
         self._kept.move_to_end(place)
         return kept.entry
 
+    def has(self, place: Place) -> bool:
+        """Tell whether an entry is kept, without counting it as read."""
+        return place in self._kept
+
     def keep(self, entry: Entry, sequence: int) -> None:
         """Keep an entry as it was committed at this sequence."""
         place = entry.place
@@ -80,6 +84,11 @@ class LoadedIndexes:
             oldest = self._recency.victim()
             self._recency.drop(oldest)
             del self._indexes[oldest]
+
+    @property
+    def partitions(self) -> tuple[str, ...]:
+        """The partitions whose indexes are loaded."""
+        return tuple(self._indexes)
 
     def clear(self) -> None:
         """Forget everything."""

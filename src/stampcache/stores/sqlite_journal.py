@@ -1,13 +1,13 @@
-"""The journal of a SQLite store: observed changes of sources, and verdicts on entries."""
+"""The journal of a SQLite store: observed changes of sources, verdicts, what is to be looked after."""
 
 from collections.abc import Callable, Mapping, Sequence
 
 import msgspec
 
 from stampcache.errors import CodecError
-from stampcache.freshness import ONE_CHANGE_S, Observed, together
-from stampcache.journal import Observation, Verdict
-from stampcache.model import Entry
+from stampcache.freshness import ONE_CHANGE_S, Observed, period, together
+from stampcache.journal import LEASE_S, Listed, Noted, Observation, Verdict
+from stampcache.model import Entry, Scope
 from stampcache.stores import sqlite_text
 from stampcache.stores import sqlite_writes as writes
 from stampcache.stores.codec import Codec
@@ -15,6 +15,7 @@ from stampcache.stores.sqlite_file import SqliteFile, translated
 
 VERDICTS_KEPT = 10_000
 _VERDICT = msgspec.msgpack.Decoder(Verdict)
+_SCOPE = msgspec.msgpack.Decoder(Scope)
 
 
 class SqliteJournal:
@@ -44,16 +45,19 @@ class SqliteJournal:
         with self._file.reading, translated():
             for source in dict.fromkeys(sources):
                 asked = self._file.reader.execute(sqlite_text.OBSERVED, (corpus, source))
-                seen = [Observed(*row) for row in asked.fetchall()]
+                seen = [
+                    Observed(0, 0.0, *counted) if announced else Observed(*counted)
+                    for announced, *counted in asked.fetchall()
+                ]
                 if seen:
                     found[source] = together(seen)
         return found
 
-    def confirm(self, entry: Entry, *, at: float, doubtful_at: float | None) -> None:
+    def confirm(self, entry: Entry, *, at: float, doubtful_at: float | None) -> bool:
         """See `Journal.confirm`."""
         self._same_process()
         with self._file.transaction() as writer:
-            writes.confirm(writer, entry.id, at, doubtful_at)
+            return writes.confirm(writer, entry, at, doubtful_at)
 
     def judged(self, verdict: Verdict) -> None:
         """See `Journal.judged`."""
@@ -85,3 +89,58 @@ class SqliteJournal:
             return _VERDICT.decode(self._codec.show(body, "verdict", entry_id))
         except CodecError:
             return None
+
+    # -- the list ----------------------------------------------------------------------------------
+
+    def list_due(self, entry: Entry, scope: Scope, *, early: bool) -> Listed:
+        """See `Journal.list_due`."""
+        self._same_process()
+        hidden = self._codec.hide(msgspec.msgpack.encode(scope), "due", entry.id)
+        with self._file.transaction() as writer:
+            may = writes.list_due(writer, entry, hidden, early=early)
+            _, period_s = writer.execute(sqlite_text.PERIOD).fetchone() or (0.0, 0.0)
+            return Listed(may, period_s)
+
+    def due(self, count: int, *, now: float) -> Sequence[Noted]:
+        """See `Journal.due`."""
+        self._same_process()
+        with self._file.reading, translated():
+            rows = self._file.reader.execute(sqlite_text.DUE, (now, max(0, count))).fetchall()
+        found = []
+        for entry_id, partition, key, hidden, doubtful_at, early in rows:
+            try:
+                scope = _SCOPE.decode(self._codec.show(hidden, "due", entry_id))
+            except CodecError:  # of another key: whoever has that one finds it
+                continue
+            found.append(Noted(entry_id, (partition, key), scope, doubtful_at, bool(early)))
+        return found
+
+    def waiting(self, *, now: float) -> int:
+        """See `Journal.waiting`."""
+        self._same_process()
+        with self._file.reading, translated():
+            (count,) = self._file.reader.execute(sqlite_text.WAITING, (now,)).fetchone()
+        return int(count)
+
+    def take(self, noted: Noted, *, owner: str, now: float) -> bool:
+        """See `Journal.take`."""
+        self._same_process()
+        with self._file.transaction() as writer:
+            values = (owner, now, LEASE_S, noted.entry_id, noted.doubtful_at)
+            return writer.execute(sqlite_text.TAKE, values).rowcount > 0
+
+    def end(self, noted: Noted, *, owner: str, done: bool) -> None:
+        """See `Journal.end`."""
+        self._same_process()
+        with self._file.transaction() as writer:
+            ended = sqlite_text.TAKE_FROM_LIST if done else sqlite_text.PUT_TO_END
+            writer.execute(ended, (owner, noted.entry_id, noted.doubtful_at))
+
+    def worked(self, *, now: float) -> float:
+        """See `Journal.worked`."""
+        self._same_process()
+        with self._file.transaction() as writer:
+            before = writer.execute(sqlite_text.PERIOD).fetchone()
+            period_s = 0.0 if before is None else period(before[0], before[1], now)
+            writer.execute(sqlite_text.WORKED, (now, period_s))
+            return period_s

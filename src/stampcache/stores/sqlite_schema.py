@@ -202,6 +202,25 @@ _TENANTS = """
     INSERT OR IGNORE INTO stampcache_facts SELECT 'encryption', 'none'
         FROM stampcache_facts WHERE name = 'schema';
 """
+_DUE = """
+    CREATE TABLE stampcache_due (
+        entry INTEGER PRIMARY KEY REFERENCES stampcache_entries (id) ON DELETE CASCADE,
+        turn INTEGER NOT NULL,
+        scope BLOB NOT NULL,
+        doubtful_at REAL NOT NULL,
+        early INTEGER NOT NULL,
+        served INTEGER NOT NULL,
+        waiting INTEGER NOT NULL DEFAULT 1,
+        owner TEXT NOT NULL DEFAULT '',
+        taken_at REAL
+    );
+    CREATE INDEX stampcache_due_turn ON stampcache_due (turn) WHERE waiting = 1;
+    CREATE TABLE stampcache_work (
+        one INTEGER PRIMARY KEY CHECK (one = 1),
+        at REAL NOT NULL,
+        period_s REAL NOT NULL
+    );
+"""
 
 
 class _Cited(Struct, frozen=True):
@@ -264,6 +283,7 @@ _STEPS = (
     _Step(_JOURNAL),
     _Step(_SHELVES),
     _Step(_TENANTS),
+    _Step(_DUE),
 )
 
 

@@ -45,6 +45,7 @@ BY_SCOPE = "SELECT id, partition, key FROM stampcache_entries WHERE scope = ?"
 HOLDING_ID = (
     "SELECT id, partition, key FROM stampcache_entries WHERE entry_id = ? AND invalidated = ''"
 )
+HOLDING_DOUBT = HOLDING_ID + " AND doubtful_at IS ?"
 LONGEST_INVALIDATED = (
     "SELECT id, partition, key FROM stampcache_entries WHERE invalidated <> ''"
     " ORDER BY changed LIMIT ?"
@@ -90,7 +91,8 @@ ANNOUNCE = (
     " WHERE excluded.at - at >= ?4"
 )
 OBSERVED = (
-    "SELECT changes, seconds FROM stampcache_sources WHERE corpus IN (?1, '') AND source = ?2"
+    "SELECT announced, changes, seconds FROM stampcache_sources"
+    " WHERE corpus IN (?1, '') AND source = ?2"
 )
 JUDGED = (
     "INSERT INTO stampcache_verdicts (entry_id, tenant, body) SELECT ?1, ?2, ?3"
@@ -114,6 +116,43 @@ TRIM_SHELF = (
 )
 UNSHELVE = "DELETE FROM stampcache_shelves WHERE shelf = ? AND key = ?"
 VERDICTS = "SELECT body, entry_id FROM stampcache_verdicts ORDER BY id DESC LIMIT ?"
+_NEXT_TURN = "(SELECT coalesce(max(turn), 0) + 1 FROM stampcache_due)"
+_DUE = (
+    " FROM stampcache_due AS due JOIN stampcache_entries AS entries ON entries.id = entry"
+    " WHERE waiting = 1 AND invalidated = '' AND due.doubtful_at = entries.doubtful_at"
+    " AND (expires_at IS NULL OR expires_at > ?1)"
+)
+_FREE = "(owner IN ('', ?1) OR taken_at > ?2 OR taken_at <= ?2 - ?3)"
+_OF_ENTRY = "entry = (SELECT id FROM stampcache_entries WHERE entry_id = ?) AND doubtful_at = ?"
+DOUBTED = (
+    "SELECT id FROM stampcache_entries WHERE entry_id = ? AND invalidated = '' AND doubtful_at = ?"
+)
+LISTED = "SELECT waiting, served FROM stampcache_due WHERE entry = ? AND doubtful_at = ?"
+LIST_DUE = (
+    "INSERT OR REPLACE INTO stampcache_due (entry, turn, scope, doubtful_at, early, served)"  # noqa: S608 - own text
+    f" VALUES (?, {_NEXT_TURN}, ?, ?, ?, ?)"
+)
+SERVE_LISTED = "UPDATE stampcache_due SET served = 1, early = 0 WHERE entry = ?"
+DUE = (
+    "SELECT entry_id, partition, key, due.scope, due.doubtful_at, early"
+    f"{_DUE} ORDER BY turn LIMIT ?2"
+)
+WAITING = f"SELECT count(*){_DUE}"
+TAKE = (
+    "UPDATE stampcache_due SET owner = ?1, taken_at = ?2"  # noqa: S608 - own text
+    f" WHERE waiting = 1 AND {_FREE} AND entry ="
+    " (SELECT id FROM stampcache_entries WHERE entry_id = ?4) AND doubtful_at = ?5"
+)
+TAKE_FROM_LIST = (
+    "UPDATE stampcache_due SET waiting = 0, owner = '', taken_at = NULL"  # noqa: S608 - own text
+    f" WHERE owner IN ('', ?) AND {_OF_ENTRY}"
+)
+PUT_TO_END = (
+    f"UPDATE stampcache_due SET turn = {_NEXT_TURN}, owner = '', taken_at = NULL"  # noqa: S608 - own text
+    f" WHERE owner IN ('', ?) AND {_OF_ENTRY}"
+)
+PERIOD = "SELECT at, period_s FROM stampcache_work"
+WORKED = "INSERT OR REPLACE INTO stampcache_work VALUES (1, ?, ?)"
 COUNT_ENTRIES = "SELECT value FROM stampcache_counts WHERE name = 'entries'"
 LATEST_USE = "SELECT coalesce(max(used), 0) FROM stampcache_entries"
 USE = "UPDATE stampcache_entries SET hits = hits + ?, used = ? WHERE partition = ? AND key = ?"

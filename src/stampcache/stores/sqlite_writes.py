@@ -159,13 +159,29 @@ def renew(writer: sqlite3.Connection, entry_id: str, expires_at: float) -> None:
         writer.execute(sqlite_text.RENEW, values)
 
 
-def confirm(
-    writer: sqlite3.Connection, entry_id: str, at: float, doubtful_at: float | None
-) -> None:
-    """Note that an entry was found fresh, if it is there and holds."""
-    for row, partition, key in writer.execute(sqlite_text.HOLDING_ID, (entry_id,)).fetchall():
+def confirm(writer: sqlite3.Connection, entry: Entry, at: float, doubtful_at: float | None) -> bool:
+    """Note that an entry was found fresh, if it is there, holds and has this doubt; tell whether."""
+    judged = (entry.id, entry.doubtful_at)
+    rows = writer.execute(sqlite_text.HOLDING_DOUBT, judged).fetchall()
+    for row, partition, key in rows:
         values = (at, doubtful_at, log(writer, (partition, key)), row)
         writer.execute(sqlite_text.CONFIRM, values)
+    return bool(rows)
+
+
+def list_due(writer: sqlite3.Connection, entry: Entry, scope: bytes, *, early: bool) -> bool:
+    """Put an entry on the list of what is to be looked after; tell whether it may be served."""
+    row = writer.execute(sqlite_text.DOUBTED, (entry.id, entry.doubtful_at)).fetchone()
+    if row is None:
+        return False
+    known = writer.execute(sqlite_text.LISTED, (row[0], entry.doubtful_at)).fetchone()
+    waits, served = known or (False, False)
+    if not waits:
+        values = (row[0], scope, entry.doubtful_at, early, served or not early)
+        writer.execute(sqlite_text.LIST_DUE, values)
+    elif not early and not served:
+        writer.execute(sqlite_text.SERVE_LISTED, (row[0],))
+    return early or not served
 
 
 def delete(writer: sqlite3.Connection, rows: Iterable[Row]) -> int:

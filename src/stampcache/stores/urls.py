@@ -3,10 +3,14 @@
 memory://                      this process only
 sqlite:///relative/path.db     one file, relative to the working directory
 sqlite:////absolute/path.db    one file
+redis://host:6379/0            a server for many processes and machines; also rediss:// (TLS), unix:///socket
+                               and clusters, with options (see `stampcache.stores.redis.address`)
 """
 
 import os
+from importlib import import_module
 from pathlib import Path
+from typing import Any, Literal
 from urllib.parse import unquote, urlsplit
 
 from stampcache.errors import ConfigError
@@ -15,13 +19,21 @@ from stampcache.stores.keys import EncryptionKey, keys_from
 from stampcache.stores.memory import MemoryStore
 from stampcache.stores.sqlite import SqliteStore
 
-_FORMS = "Use memory:// or sqlite:///path/to/file.db."
+_FORMS = "Use memory:// or sqlite:///path/to/file.db or redis://host:6379/0."
+_REDIS = ("redis", "rediss", "unix")
 
 
-def open_store(url: str, *, capacity: int, encryption_key: EncryptionKey | None = None) -> Store:
+def open_store(
+    url: str,
+    *,
+    capacity: int,
+    encryption_key: EncryptionKey | None = None,
+    secret: bytes | str | None = None,
+) -> Store:
     """Return the store that a URL names, creating it where it does not exist.
 
-    The memory store takes a key, so that the URL alone decides, but has nothing at rest to encrypt.
+    The memory store takes a key, so that the URL alone decides, but has nothing at rest to encrypt. With
+    a ``secret`` what a server keeps for the cache is sealed by it.
 
     Raises:
         ConfigError: the URL is malformed or of an unknown kind, or the store cannot be opened.
@@ -38,6 +50,8 @@ def open_store(url: str, *, capacity: int, encryption_key: EncryptionKey | None 
         raise ConfigError(f"{url!r} is no URL ({error}). {_FORMS}") from error
     if "://" not in url:
         raise ConfigError(f"{url!r} is no URL: it lacks `://`. {_FORMS}")
+    if parts.scheme in _REDIS:
+        return _redis_store(url, capacity, encryption_key, secret)
     if parts.query or parts.fragment:
         raise ConfigError(f"{url!r} carries options; pass them as arguments. {_FORMS}")
     match parts.scheme:
@@ -51,6 +65,40 @@ def open_store(url: str, *, capacity: int, encryption_key: EncryptionKey | None 
             return SqliteStore(path, capacity=capacity, encryption_key=encryption_key)
         case _:
             raise ConfigError(f"The store kind {parts.scheme!r} in {url!r} is unknown. {_FORMS}")
+
+
+def is_redis(url: str) -> bool:
+    """Tell whether a URL names a Redis server."""
+    return url.partition("://")[0] in _REDIS
+
+
+def redis_holds(url: str, what: Literal["cache", "secret"]) -> bool:
+    """Tell what the server that a Redis URL names has of a cache; nothing is written.
+
+    Raises:
+        ConfigError: the URL is wrong, or a package is missing.
+        StoreError: the server cannot be asked.
+    """
+    module = _redis_module()
+    return bool(module.holds_cache(url) if what == "cache" else module.holds_secret(url))
+
+
+def _redis_module() -> Any:
+    try:
+        return import_module("stampcache.stores.redis.store")
+    except ImportError as error:
+        raise ConfigError(
+            f"A Redis store needs the package redis ({error}): pip install 'stampcache[redis]'."
+        ) from error
+
+
+def _redis_store(
+    url: str, capacity: int, encryption_key: EncryptionKey | None, secret: bytes | str | None
+) -> Store:
+    store: Store = _redis_module().open_redis(
+        url, capacity=capacity, encryption_key=encryption_key, secret=secret
+    )
+    return store
 
 
 def sqlite_path(url: str) -> Path | None:

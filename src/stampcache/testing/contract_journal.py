@@ -5,17 +5,36 @@ import threading
 from msgspec.structs import replace
 
 from stampcache.freshness import ONE_CHANGE_S, Observed
-from stampcache.journal import Observation, Verdict
-from stampcache.model import Selector, Usage
+from stampcache.journal import LEASE_S, Noted, Observation, Verdict
+from stampcache.model import Entry, Scope, Selector, Usage
 from stampcache.ports import Store
 from stampcache.testing.samples import NOW, make_entry, unit
 
 HOUR_S = 3_600.0
+SCOPE = Scope(tenant="acme", audience="7")
 
 
 def make_verdict(entry_id: str = "p/k", *, reason: str = "r", fresh: bool = True) -> Verdict:
     """Return a verdict with little to say."""
     return Verdict(entry_id=entry_id, question="q", fresh=fresh, reason=reason, at=NOW)
+
+
+def told(announced: int, seconds: float) -> Observed:
+    """Return what was seen of a source of which changes were announced alone."""
+    return Observed(0, 0.0, announced, seconds)
+
+
+def listed(store: Store, key: str = "k", *, early: bool = False, at: float = NOW) -> Entry:
+    """Store an entry that is doubted from then on, put it on the list, and return it."""
+    entry = replace(make_entry(key), doubtful_at=at)
+    store.put(entry, None, store.sequence())
+    assert store.journal.list_due(entry, SCOPE, early=early).may
+    return entry
+
+
+def ids(store: Store, *, now: float = NOW) -> list[str]:
+    """Return the ids of what is on the list, in order."""
+    return [one.entry_id for one in store.journal.due(99, now=now)]
 
 
 class JournalContract:
@@ -56,7 +75,7 @@ class JournalContract:
         store.journal.observe([Observation("c", "a", False, 0.0)], now=NOW)
         for hours in (4, 5):
             store.journal.observe([Observation("c", "a", True)], now=NOW + hours * HOUR_S)
-        assert store.journal.observed("c", ["a"]) == {"a": Observed(2, 5 * HOUR_S)}
+        assert store.journal.observed("c", ["a"]) == {"a": told(2, 5 * HOUR_S)}
 
     def test_the_first_that_is_announced_of_an_unseen_source_counts_for_nothing(
         self, store: Store
@@ -64,29 +83,29 @@ class JournalContract:
         store.journal.observe([Observation("c", "a", True)], now=NOW)
         assert store.journal.observed("c", ["a"]) == {"a": Observed()}
         store.journal.observe([Observation("c", "a", True)], now=NOW + HOUR_S)
-        assert store.journal.observed("c", ["a"]) == {"a": Observed(1, HOUR_S)}
+        assert store.journal.observed("c", ["a"]) == {"a": told(1, HOUR_S)}
 
     def test_what_is_announced_at_once_is_one_change(self, store: Store) -> None:
         """Whoever ingests may say so of each chunk, or twice."""
         for later in (0.0, HOUR_S, HOUR_S + 1.0, HOUR_S + ONE_CHANGE_S - 1.0, 5.0):
             store.journal.observe([Observation("c", "a", True)], now=NOW + later)
-        assert store.journal.observed("c", ["a"]) == {"a": Observed(1, HOUR_S)}
+        assert store.journal.observed("c", ["a"]) == {"a": told(1, HOUR_S)}
         store.journal.observe([Observation("c", "a", True)], now=NOW + HOUR_S + ONE_CHANGE_S)
-        assert store.journal.observed("c", ["a"]) == {"a": Observed(2, HOUR_S + ONE_CHANGE_S)}
+        assert store.journal.observed("c", ["a"]) == {"a": told(2, HOUR_S + ONE_CHANGE_S)}
 
-    def test_of_what_is_compared_and_announced_the_rates_add_up(self, store: Store) -> None:
+    def test_what_is_announced_is_told_apart_from_what_nobody_told(self, store: Store) -> None:
         store.journal.observe([Observation("c", "a", True, HOUR_S)], now=NOW)
         for hours in (2, 4):
             store.journal.observe([Observation("c", "a", True)], now=NOW + hours * HOUR_S)
         seen = store.journal.observed("c", ["a"])["a"]
-        assert seen.changes == 3
-        assert seen.per_hour is not None and abs(seen.per_hour - 1.5) < 1e-9
+        assert seen == Observed(1, HOUR_S, 2, 4 * HOUR_S)
+        assert (seen.per_hour, seen.announced_per_hour) == (1.0, 0.5)
 
     def test_what_was_announced_in_no_named_corpus_counts_in_all(self, store: Store) -> None:
         for hours in (0, 2):
             store.journal.observe([Observation("", "a", True)], now=NOW + hours * HOUR_S)
         for corpus in ("", "c", "d"):
-            assert store.journal.observed(corpus, ["a"]) == {"a": Observed(1, 2 * HOUR_S)}
+            assert store.journal.observed(corpus, ["a"]) == {"a": told(1, 2 * HOUR_S)}
         store.journal.observe([Observation("c", "b", True, HOUR_S)], now=NOW)
         assert store.journal.observed("", ["b"]) == {}, "but not the other way round"
 
@@ -108,27 +127,35 @@ class JournalContract:
         entry = replace(make_entry("k"), doubtful_at=NOW + 5.0)
         store.put(entry, unit(1, 0), store.sequence())
         assert store.fetch("p", "k") == entry
-        store.journal.confirm(entry, at=NOW + 6.0, doubtful_at=NOW + 99.0)
+        assert store.journal.confirm(entry, at=NOW + 6.0, doubtful_at=NOW + 99.0)
         confirmed = replace(entry, confirmed_at=NOW + 6.0, doubtful_at=NOW + 99.0)
         assert store.fetch("p", "k") == confirmed
         (near,) = store.nearest("p", unit(1, 0), 5, asked="x", now=NOW)
         assert near.entry == confirmed
-        store.journal.confirm(entry, at=NOW + 7.0, doubtful_at=None)
+        assert store.journal.confirm(confirmed, at=NOW + 7.0, doubtful_at=None)
         assert store.fetch("p", "k") == replace(entry, confirmed_at=NOW + 7.0, doubtful_at=None)
+
+    def test_only_the_doubt_that_was_looked_at_is_put_off(self, store: Store) -> None:
+        entry = replace(make_entry("k"), doubtful_at=NOW + 5.0)
+        store.put(entry, None, store.sequence())
+        assert store.journal.confirm(entry, at=NOW + 6.0, doubtful_at=NOW + 99.0)
+        assert not store.journal.confirm(entry, at=NOW + 7.0, doubtful_at=NOW + 999.0)
+        kept = store.fetch("p", "k")
+        assert kept is not None and kept.doubtful_at == NOW + 99.0
 
     def test_only_this_very_entry_is_confirmed(self, store: Store) -> None:
         old, new = make_entry("k", entry_id="1"), make_entry("k", entry_id="2")
         other = make_entry("o", entry_id="3")
         for entry in (old, new, other):
             store.put(entry, None, store.sequence())
-        store.journal.confirm(old, at=NOW, doubtful_at=None)
+        assert not store.journal.confirm(old, at=NOW, doubtful_at=None)
         assert (store.fetch("p", "k"), store.fetch("p", "o")) == (new, other)
 
     def test_what_does_not_hold_is_not_confirmed(self, store: Store) -> None:
         entry = make_entry("k")
         store.put(entry, None, store.sequence())
         store.invalidate(Selector(entry=entry.id, because="said so"))
-        store.journal.confirm(entry, at=NOW, doubtful_at=None)
+        assert not store.journal.confirm(entry, at=NOW, doubtful_at=None)
         kept = store.fetch("p", "k")
         assert kept is not None
         assert (kept.invalidated, kept.confirmed_at) == ("said so", None)
@@ -192,3 +219,124 @@ class JournalContract:
         store.journal.judged(make_verdict(entry.id))
         store.clear("s")
         assert store.journal.verdict(entry.id) is not None
+
+    # -- the list ----------------------------------------------------------------------------------
+
+    def test_what_is_listed_is_there_as_it_was_asked_for(self, store: Store) -> None:
+        entry = listed(store)
+        assert list(store.journal.due(5, now=NOW)) == [
+            Noted(entry.id, ("p", "k"), SCOPE, NOW, False)
+        ]
+        assert store.journal.waiting(now=NOW) == 1
+        assert [len(store.journal.due(count, now=NOW)) for count in (-1, 0, 1)] == [0, 0, 1]
+
+    def test_one_that_is_doubted_may_be_served_once_for_each_doubt(self, store: Store) -> None:
+        entry = listed(store)
+        for _ in range(2):
+            assert not store.journal.list_due(entry, SCOPE, early=False).may
+        assert store.journal.confirm(entry, at=NOW, doubtful_at=NOW + 9.0)
+        later = replace(entry, doubtful_at=NOW + 9.0)
+        again = [store.journal.list_due(later, SCOPE, early=False).may for _ in range(2)]
+        assert again == [True, False]
+        assert ids(store) == [entry.id], "once"
+
+    def test_early_uses_up_nothing(self, store: Store) -> None:
+        entry = listed(store, early=True)
+        assert store.journal.list_due(entry, SCOPE, early=True).may
+        assert [one.early for one in store.journal.due(5, now=NOW)] == [True]
+        assert store.journal.list_due(entry, SCOPE, early=False).may
+        assert [one.early for one in store.journal.due(5, now=NOW)] == [False]
+        assert not store.journal.list_due(entry, SCOPE, early=False).may
+        assert store.journal.list_due(entry, SCOPE, early=True).may
+
+    def test_what_was_looked_after_in_vain_is_served_no_second_time(self, store: Store) -> None:
+        entry = listed(store)
+        (noted,) = store.journal.due(5, now=NOW)
+        assert store.journal.take(noted, owner="me", now=NOW)
+        store.journal.end(noted, owner="me", done=True)
+        assert ids(store) == []
+        assert not store.journal.list_due(entry, SCOPE, early=False).may
+        assert ids(store) == [entry.id], "but it is looked after once more"
+
+    def test_those_that_wait_for_longest_come_first(self, store: Store) -> None:
+        for key in "abc":
+            listed(store, key)
+        first, second, _ = store.journal.due(9, now=NOW)
+        store.journal.end(first, owner="me", done=False)
+        assert ids(store) == ["p/b", "p/c", "p/a"]
+        store.journal.end(second, owner="me", done=True)
+        assert ids(store) == ["p/c", "p/a"]
+        assert store.journal.waiting(now=NOW) == 2
+
+    def test_nobody_takes_what_another_one_has(self, store: Store) -> None:
+        listed(store)
+        (noted,) = store.journal.due(9, now=NOW)
+        assert store.journal.take(noted, owner="me", now=NOW)
+        assert not store.journal.take(noted, owner="you", now=NOW + LEASE_S - 1.0)
+        assert store.journal.take(noted, owner="me", now=NOW + 1.0), "who was torn off"
+        store.journal.end(noted, owner="you", done=True)
+        assert ids(store) == [noted.entry_id], "it is not theirs"
+        store.journal.end(noted, owner="me", done=False)
+        assert store.journal.take(noted, owner="you", now=NOW + 1.0)
+
+    def test_what_a_process_took_that_died_is_free_after_a_while(self, store: Store) -> None:
+        listed(store)
+        (noted,) = store.journal.due(9, now=NOW)
+        assert store.journal.take(noted, owner="me", now=NOW)
+        assert store.journal.take(noted, owner="you", now=NOW + LEASE_S)
+        assert store.journal.take(noted, owner="me", now=NOW - 9.0), "a clock that went back"
+
+    def test_of_threads_that_take_at_once_one_has_it(self, store: Store) -> None:
+        listed(store)
+        (noted,) = store.journal.due(9, now=NOW)
+        taken: list[bool] = []
+
+        def take(at: int) -> None:
+            taken.append(store.journal.take(noted, owner=f"worker {at}", now=NOW))
+
+        threads = [threading.Thread(target=take, args=(at,)) for at in range(8)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        assert sum(taken) == 1
+
+    def test_what_needs_nobody_any_more_is_not_on_the_list(self, store: Store) -> None:
+        names = ("invalidated", "replaced", "gone", "expired", "confirmed", "left")
+        entries = {name: listed(store, name) for name in names}
+        store.invalidate(Selector(entry=entries["invalidated"].id))
+        store.put(make_entry("replaced", entry_id="anew"), None, store.sequence())
+        store.remove(entries["gone"])
+        store.renew(entries["expired"], NOW - 1.0)
+        store.journal.confirm(entries["confirmed"], at=NOW, doubtful_at=NOW + 9.0)
+        assert ids(store) == ["p/left"]
+        assert store.journal.waiting(now=NOW) == 1
+
+    def test_nothing_is_listed_or_served_of_what_is_not_there(self, store: Store) -> None:
+        absent = replace(make_entry("k"), doubtful_at=NOW)
+        assert not store.journal.list_due(absent, SCOPE, early=False).may
+        store.put(absent, None, store.sequence())
+        for other in (replace(absent, id="o"), replace(absent, doubtful_at=NOW - 1.0)):
+            assert not store.journal.list_due(other, SCOPE, early=False).may
+        store.invalidate(Selector(entry=absent.id))
+        assert not store.journal.list_due(absent, SCOPE, early=False).may
+        unknown = Noted("o", ("p", "k"), SCOPE, NOW, False)
+        assert not store.journal.take(unknown, owner="me", now=NOW)
+        store.journal.end(unknown, owner="me", done=True)
+        assert ids(store) == []
+
+    def test_the_list_never_outgrows_the_store(self, store: Store) -> None:
+        for at in range(8):
+            listed(store, str(at))
+        store.clear("s")
+        assert store.journal.waiting(now=NOW) == 0
+        entry = listed(store, "0")
+        assert ids(store) == [entry.id]
+
+    def test_the_time_between_two_rounds_is_measured(self, store: Store) -> None:
+        assert store.journal.worked(now=NOW) == 0.0
+        assert store.journal.worked(now=NOW + 60.0) == 60.0
+        entry = replace(make_entry("k"), doubtful_at=NOW)
+        store.put(entry, None, store.sequence())
+        assert store.journal.list_due(entry, SCOPE, early=True).period_s == 60.0
+        assert store.journal.worked(now=NOW + 60.0) == 30.0, "by and by"

@@ -8,7 +8,7 @@ import numpy as np
 from stampcache.corpora import Reach
 from stampcache.errors import JudgeError, StoreError, VerifierError
 from stampcache.model import Candidate, Entry, Selector, Vector
-from stampcache.ports import AsyncStore, Forgotten, Receipt
+from stampcache.ports import AsyncStore, Forgotten, Receipt, StoreStats
 from stampcache.stores.aio import InlineStore
 from stampcache.stores.memory import MemoryStore
 from stampcache.stores.memory_corpora import MemoryCorpora
@@ -249,6 +249,11 @@ class FailingStore(MemoryStore):
         """See `Store.sequence`."""
         self._check()
         return super().sequence()
+
+    def stats(self, scope: str | None = None) -> StoreStats:
+        """See `Store.stats`."""
+        self._check()
+        return super().stats(scope)
 
     def tally(self, counts: Mapping[str, int]) -> None:
         """See `Store.tally`."""

@@ -1,0 +1,1 @@
+"""How well a language model judges whether two questions are the same."""

@@ -1,0 +1,45 @@
+-- Deletes some of what is kept of a tenant. ARGV: tenant, how many entries.
+-- {entries, bytes, whether that was all}. What was begun before is refused, and no replica keeps anything.
+open()
+meta.floor = tick()
+call('HSET', K('meta'), 'floor', whole(meta.floor))
+local tenant = ARGV[1]
+local bytes = 0
+local rows = call('ZRANGE', K('tenant', tenant), 0, ARGV[2] - 1)
+local gone = 0
+for _, n in ipairs(rows) do
+  local r = row(n)
+  if r then
+    local spot = pair(r.p, r.k)
+    bytes = bytes + call('STRLEN', K('entry', spot)) + call('HSTRLEN', K('near', r.p), r.k)
+      + call('HSTRLEN', K('row', n), 'vec') + call('HSTRLEN', K('row', n), 'r')
+    drop(n, r)
+    gone = gone + 1
+  else
+    forget_orphan(n)
+    call('ZREM', K('tenant', tenant), n)
+  end
+end
+if #rows == tonumber(ARGV[2]) then return {gone, bytes, 0} end
+
+for _, number in ipairs(call('SMEMBERS', K('verdicts-of', tenant))) do bytes = bytes + drop_verdict(number) end
+for _, packed in ipairs(call('SMEMBERS', K('shelved', tenant))) do
+  local place = cmsgpack.unpack(packed)
+  bytes = bytes + (drop_record(place[1], place[2]) or 0)
+end
+for _, id in ipairs(call('SMEMBERS', K('served-of', tenant))) do
+  for _, packed in ipairs(call('SMEMBERS', K('served', id))) do
+    call('ZREM', K('servings'), cmsgpack.pack({id, packed, tenant}))
+  end
+  call('DEL', K('served', id))
+end
+for _, partition in ipairs(call('SMEMBERS', K('partitions', tenant))) do
+  call('DEL', K('near', partition), K('bad', partition))
+  call('ZREM', K('bad-changed'), partition)
+end
+local stream = K('log', tenant)
+call('DEL', stream, K('partitions', tenant), K('served-of', tenant), K('shelved', tenant),
+  K('verdicts-of', tenant), K('tenant', tenant))
+call('HDEL', K('floors'), stream)
+call('ZREM', K('active'), tenant)
+return {gone, bytes, 1}
