@@ -12,7 +12,7 @@ from stampcache.verifying import load, weights
 from stampcache.verifying.trained import TrainedVerifier, Weights
 
 SAME = [
-    ("How do I get a copy of my lease?", "how do i get a copy of my lease pls", 0.97),
+    ("How can I get a copy of my lease?", "how do i get a copy of my lease", 0.97),
     ("What does the museum ticket cost?", "What's the price of a ticket for the museum?", 0.93),
     ("Please tell me how I feed my goldfish.", "How do I feed my goldfish?", 0.95),
     ("Where is the pharmacy?", "where's the pharmacy", 0.98),

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from types import MappingProxyType
 
 _PHRASES = """
+    how can i=how do i|how could i=how do i|how can we=how do we|how can you=how do you
     sign up=register|signing up=register|signed up=register|sign in=login|log in=login
     logging in=login|signing in=login|logged in=login|log on=login|sign out=logout|log out=logout
     set up=install|setting up=install|get rid of=remove|getting rid of=remove|take off=remove
