@@ -182,18 +182,18 @@ def _shown(count: Count) -> str:
 def qualified(tallies: dict[str, Tally]) -> set[Shape]:
     """Return the shapes that may veto, by what was measured where they are the one difference.
 
-    On enough pairs of the pool, or of QQP, the precision is what is required; QQP, where it has
-    enough pairs, does not speak against it in spite of its labels; and some pairs are of another
-    set than CheckList, whose templates hold one wording each. TimeQA does not count: it has one
-    label.
+    On enough pairs of the pool the precision is what is required; QQP, where it has enough pairs,
+    does not speak against it in spite of its labels; and some pairs are of another set than
+    CheckList, whose templates hold one wording each. QQP does not speak for a shape: what differs
+    as code there are addresses of web sites. TimeQA does not count: it has one label.
     """
     pool = _pooled([tallies[name] for name in CARE], lambda one: one.alone)
     forum, templates = tallies["qqp"].alone, tallies["checklist unseen"].alone
     return {
         shape
-        for shape in {*pool, *forum}
-        if (_reaches(pool[shape]) or _reaches(forum[shape]))
-        and pool[shape].share.of + forum[shape].share.of - templates[shape].share.of >= OUTSIDE
+        for shape in {*pool}
+        if _reaches(pool[shape])
+        and pool[shape].share.of - templates[shape].share.of >= OUTSIDE
         and not (forum[shape].share.of >= FEWEST_NOISY and forum[shape].share.value < TOLERATED)
     }
 

@@ -13,8 +13,6 @@ from tests.guards.test_findings import QUESTIONS
         ("Give me 5 tips", "Give me 10 tips", Guard.NUMBER),
         ("Hotels in Munich", "Hotels in Berlin", Guard.NAME),
         ("How do I enable logging?", "How do I disable logging?", Guard.ANTONYM),
-        ("Is it more useful?", "Is it less useful?", Guard.COMPARATIVE),
-        ("What does `try` do?", "What does `with` do?", Guard.CODE),
         ("Flights from Paris to Rome", "Flights from Rome to Paris", Guard.DIRECTION),
     ],
 )
@@ -33,6 +31,8 @@ def test_the_one_difference_of_a_measured_kind_is_a_veto(
         ("Cancel my order", "Don't cancel my order"),  # precise on templates, not on a forum
         ("do iranian cats purr", "do iranian dogs purr"),  # of a kind that is wrong too often
         ("Who won in 1998?", "Who won in 2002?"),  # of a kind of which too few were measured
+        ("What does `try` do?", "What does `with` do?"),  # the same
+        ("Is it more useful?", "Is it less useful?"),  # measured in one sentence only
         ("Are hotels cheap?", "Are hotels in Munich cheap?"),  # one side says nothing
         ("Hotels in Munich in 1998", "Hotels in Berlin in 2002"),  # two findings
         ("Give me 5 tips on knots", "Give me 10 ideas for sails"),  # other words differ as well

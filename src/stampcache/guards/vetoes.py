@@ -25,8 +25,6 @@ class Shape(Struct, frozen=True):
 VETOES = frozenset(
     {
         Shape(Guard.ANTONYM, both=True),
-        Shape(Guard.CODE, both=True),
-        Shape(Guard.COMPARATIVE, both=True),
         Shape(Guard.DIRECTION, both=True),
         Shape(Guard.NAME, both=True),
         Shape(Guard.NUMBER, both=True),
