@@ -61,7 +61,7 @@ ask: $(VENV)/.demo
 	FRAMEWORK=$(FRAMEWORK) $(BIN)/stampcache demo --ask
 
 test: $(VENV)/.dev
-	$(BIN)/python -m pytest --cov --cov-report=
+	$(BIN)/python -m pytest --numprocesses auto --cov --cov-report=
 	@$(BIN)/coverage report --include='$(PURE_FILES)' --fail-under=100 --skip-covered
 
 # Warnings are those of the frameworks themselves, seen with newer dependencies than they knew.

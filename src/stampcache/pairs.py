@@ -20,7 +20,7 @@ from stampcache.shelf import Record
 
 WAITING, LABELS, PROMISES = "pairs", "labels", "promises"
 WAITING_KEPT, LABELS_KEPT, PROMISES_KEPT = 10_000, 50_000, 256
-_GONE = "withdrawn:"
+_GONE, _ATTEMPTS = "withdrawn:", "attempts:"
 Kind = TypeVar("Kind")
 
 
@@ -97,8 +97,7 @@ def labels_of(records: Iterable[Record]) -> Sequence[Labelled]:
 
 def promise_record(promise: Promise) -> Record:
     """Return a promise as a record of the shelf `PROMISES`: no question is in it."""
-    about = (*astuple(promise.subject), promise.max_wrong)
-    key = canonical.digest([canonical.encode(str(part)) for part in about], person=b"promise")
+    key = _about(promise.subject, promise.max_wrong)
     return Record(key=key, body=msgspec.msgpack.encode(promise))
 
 
@@ -119,6 +118,8 @@ def promises_of(records: Iterable[Record]) -> Promises:
             gone = _decoded(record.body, _Withdrawn)
             why = "it cannot be read why" if gone is None else gone.why
             withdrawn[record.key.removeprefix(_GONE)] = why
+        elif record.key.startswith(_ATTEMPTS):
+            continue
         elif (promise := _decoded(record.body, Promise)) is not None:
             kept.append(promise)
     return Promises(tuple(kept), withdrawn)
@@ -136,6 +137,34 @@ def still_counting(labels: Iterable[Labelled], records: Iterable[Record]) -> Seq
         if gone is not None:
             since[gone.subject] = max(gone.made_at, since.get(gone.subject, gone.made_at))
     return [one for one in labels if one.drawn_at >= since.get(one.subject, -inf)]
+
+
+class Attempt(Struct, frozen=True):
+    """The number of an attempt to prove a promise, and the record that remembers it."""
+
+    number: int
+    record: Record
+
+
+def attempt_after(
+    records: Iterable[Record], subject: Subject, max_wrong: float, digest: str
+) -> Attempt:
+    """Return the next attempt on a subject and rate; one on the same labels is no further one."""
+    key = f"{_ATTEMPTS}{_about(subject, max_wrong)}"
+    body = next((record.body for record in records if record.key == key), b"")
+    last = _decoded(body, _Attempts) or _Attempts(0, "")
+    number = last.number if last.digest == digest else last.number + 1
+    return Attempt(number, Record(key=key, body=msgspec.msgpack.encode(_Attempts(number, digest))))
+
+
+def _about(subject: Subject, max_wrong: float) -> str:
+    about = (*astuple(subject), max_wrong)
+    return canonical.digest([canonical.encode(str(part)) for part in about], person=b"promise")
+
+
+class _Attempts(Struct, frozen=True):
+    number: int
+    digest: str
 
 
 class _Withdrawn(Struct, frozen=True):

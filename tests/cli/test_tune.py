@@ -22,7 +22,7 @@ SUBJECT = Subject(embedder="toy", decider="cosine+guards-2")
 
 def drawn(at: int, *, namespace: str = "default", asked_at: float = NOW) -> Pair:
     """Return a pair: those with a score of 0.9 and more are the same question."""
-    score = 0.5 + (at * 37 % 1_000) / 2_000
+    score = 0.5 + (at * 1_607 % 4_001) / 8_002
     subject = Subject(namespace=namespace, embedder="toy", decider="cosine+guards-2")
     texts = (f"asked {at} {namespace}", f"stored {at} {namespace}")
     return pair(*texts, score=score, subject=subject, at=asked_at)
@@ -71,16 +71,16 @@ def told(result: Result) -> list[dict[str, object]]:
 
 
 def test_a_bound_that_labels_prove_is_kept_and_holds_at_once(run: Run, store: SqliteStore) -> None:
-    label(store, 2_000)
+    label(store, 4_000)
     result = run("tune", store.url, "--max-wrong", "0.01", "--json")
     (one,) = told(result)
-    assert (result.exit_code, one["proved"], one["labelled"]) == (0, True, 2_000)
+    assert (result.exit_code, one["proved"], one["labelled"]) == (0, True, 4_000)
     (promise,) = tuning.promises(store)
     assert promise.subject == SUBJECT
     assert 0.88 < promise.threshold <= 0.91
     assert "At most 1 % of the semantic hits" in str(one["statement"])
     shown = run("tune", store.url)
-    assert "to choose from" in shown.stdout and "2,000 labelled, 0 wait" in shown.stdout
+    assert "to choose from" in shown.stdout and "4,000 labelled, 0 wait" in shown.stdout
     doctor = run("doctor", store.url).stdout
     assert "At most 1 % of the semantic hits in namespace 'default'" in doctor
 
@@ -103,7 +103,7 @@ def test_without_pairs_it_says_how_to_get_some(run: Run, store: SqliteStore) -> 
 
 
 def test_a_withdrawn_promise_is_told_by_doctor(run: Run, store: SqliteStore) -> None:
-    label(store, 2_000)
+    label(store, 4_000)
     run("tune", store.url)
     (promise,) = tuning.promises(store)
     gone = pairs.withdrawal_record(promise, "9 of 10 judged hits were wrong")
@@ -115,7 +115,7 @@ def test_a_withdrawn_promise_is_told_by_doctor(run: Run, store: SqliteStore) -> 
 def test_after_a_withdrawal_only_what_was_drawn_since_bears_a_new_promise(
     store: SqliteStore,
 ) -> None:
-    label(store, 2_000)
+    label(store, 4_000)
     first = tuning.tune(store, SUBJECT, max_wrong=0.01, now=NOW + 5.0).result
     assert isinstance(first, Promise)
     gone = pairs.withdrawal_record(first, "9 of 10 judged hits were wrong")
@@ -123,7 +123,7 @@ def test_after_a_withdrawal_only_what_was_drawn_since_bears_a_new_promise(
     again = tuning.tune(store, SUBJECT, max_wrong=0.01, now=NOW + 6.0)
     assert isinstance(again.result, Refusal)
     assert (again.points, tuning.known(store)) == ([], [])
-    label(store, 2_000, at=NOW + 6.0)
+    label(store, 4_000, at=NOW + 6.0)
     assert isinstance(tuning.tune(store, SUBJECT, max_wrong=0.01, now=NOW + 7.0).result, Promise)
 
 
@@ -225,3 +225,17 @@ def test_two_namespaces_are_known_apart(store: SqliteStore) -> None:
     ]
     tuned = tuning.tune(store, SUBJECT, max_wrong=0.5, now=1.0)
     assert not isinstance(tuned.result, Promise)
+
+
+def test_who_tries_again_and_again_has_no_more_chances(store: SqliteStore) -> None:
+    """Each attempt on other labels takes a smaller part of the chance of a false promise."""
+    deltas = []
+    for count in (1_000, 1_000, 1_500, 2_000):
+        label(store, count)
+        result = tuning.tune(store, SUBJECT, max_wrong=0.05, now=1.0).result
+        assert isinstance(result, Promise)
+        deltas.append(result.delta)
+    first, again, second, third = deltas
+    assert first == again > second > third
+    assert first + second + third < 0.05
+    assert len(list(tuning.promises(store))) == 1

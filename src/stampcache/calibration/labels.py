@@ -62,8 +62,8 @@ def settled(labels: Iterable[Labelled], subject: Subject) -> list[Labelled]:
     """Return one label for each draw of a pair of this subject, in an order by the texts alone.
 
     A pair that is asked often is drawn often, and is as often among the hits. All its draws have one
-    label: the latest, and of two at one time the one that says "not the same"; a report of a pair that was
-    drawn is a label like any other. Of a pair that was not drawn only a report counts, once, and only
+    label: the latest, and of two at one time the one that says "not the same"; a report of a pair that
+    was drawn is a label like any other. Of a pair that was not drawn only a report counts, once, and only
     if it speaks against the promise, since nobody reports at random; what was judged because a decider
     was in doubt is no sample either.
     """
