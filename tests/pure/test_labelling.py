@@ -148,6 +148,8 @@ def test_what_a_judge_did_not_say_waits_again_three_times() -> None:
     assert world.compared() == Compared(failed=1)
     assert world.compared() == Compared(failed=1)
     assert (world.waiting(), [label[0] for label in world.labels()]) == ([], ["a"])
+    unsaid = pairs.pairs_of(world.store.shelf.kept(pairs.UNSAID, 9))
+    assert [(one.stored, one.attempts) for one in unsaid] == [("b", 3)]
 
 
 def test_what_nobody_can_read_is_dropped() -> None:

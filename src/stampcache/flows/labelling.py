@@ -29,7 +29,10 @@ class Compared(Struct, frozen=True):
 
 
 def compared(labeller: str, now: float, most: int) -> Flow[Compared]:
-    """Have a judge label pairs that wait, in one call; whatever fails waits again, three times."""
+    """Have a judge label pairs that wait, in one call.
+
+    Whatever fails waits again, three times, then for a person.
+    """
     waiting = yield from _taken(most)
     if not waiting:
         return Compared()
@@ -42,6 +45,9 @@ def compared(labeller: str, now: float, most: int) -> Flow[Compared]:
     again = pairs.waiting(pair for pair in failed if pair.attempts < _ATTEMPTS)
     if again:
         yield from Keep(pairs.WAITING, again, pairs.WAITING_KEPT)
+    given_up = pairs.waiting(one for one in failed if one.attempts >= _ATTEMPTS and one.sampled)
+    if given_up:  # what is hard to label is not like the rest, so it must not just be left out
+        yield from Keep(pairs.UNSAID, given_up, pairs.WAITING_KEPT)
     labelled = [(pair, one.same) for pair, one in told]
     withdrawn = yield from label(labelled, labeller, now)
     same = sum(is_same for _, is_same in labelled)
