@@ -3,10 +3,25 @@
 import pytest
 
 import stampcache
-from stampcache import ConfigError, Hit, Level, Reason, Request, Scope, pairs
+from stampcache import (
+    Answer,
+    ConfigError,
+    Evidence,
+    Hit,
+    Level,
+    Miss,
+    Reason,
+    Request,
+    Scope,
+    pairs,
+)
+from stampcache.adapters.front import Front
+from stampcache.adapters.reporting import CacheFields
 from stampcache.calibration import Promise, Refusal
 from stampcache.core import Work
+from stampcache.effects import Flow
 from stampcache.testing import AngleEmbedder, FailingStore, FakeClock, ScriptedVerifier
+from stampcache.verifying import load
 from tests.faces import Face, Open
 from tests.promised import promised
 
@@ -218,3 +233,31 @@ def test_a_store_that_fails_is_counted_and_costs_no_answer(embedder: AngleEmbedd
     assert cache.work() == Work()
     store.down = False
     assert cache.stats(everything=True).counters["error.labels"] == 1
+
+
+def test_an_adapter_that_looks_again_or_explains_draws_one_pair(embedder: AngleEmbedder) -> None:
+    clock = FakeClock()
+    cache = stampcache.open_cache(
+        "memory://", embedder=embedder, calibration=0.9, sample=1.0, verifier=load(), clock=clock
+    )
+    cache.update(asked(STORED), "Click on reset.")
+    front = Front(cache.core, kind="test")
+    ask = cache.core.intake.ask(asked(SAME), can_retrieve=False)
+    assert not isinstance(ask, Miss)
+
+    def read(answer: Answer, report: CacheFields) -> str:
+        del report
+        return answer.text
+
+    def recheck(question: str) -> Flow[tuple[Evidence, ...]]:
+        del question
+        yield from ()
+        return ()
+
+    for _ in range(2):
+        clock.advance(1.0)
+        front.run(front.again(ask, recheck, read))
+    assert "moved most by" in str(front.run(front.explain(ask)))
+    assert len(cache.core.learning.noticed) == 0
+    front.run(front.look(ask, read=read))
+    assert len(cache.core.learning.noticed) == 1
