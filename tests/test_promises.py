@@ -133,6 +133,19 @@ def test_of_an_entry_that_several_were_served_a_good_report_is_a_label_of_none(
     assert len(face.core.store.shelf.kept(pairs.LABELS, 9)) == 2
 
 
+def test_a_bad_report_labels_what_was_drawn_of_its_entry_before_that_is_gone(
+    open_face: Open, embedder: AngleEmbedder
+) -> None:
+    face = open_face(embedder=embedder, calibration=0.9, sample=1.0)
+    entry_id = face.fill(asked(STORED), "Click on reset.")
+    face.core.learning.noticed.take()
+    face.lookup(asked(SAME))
+    assert face.report_bad(entry_id)
+    (bad,) = pairs.labels_of(face.core.store.shelf.kept(pairs.LABELS, 9))
+    assert (bad.asked, bad.same, bad.sampled, bad.served) == (SAME, False, True, True)
+    assert face.core.store.shelf.kept(pairs.WAITING, 9) == []
+
+
 def test_an_explanation_is_never_drawn(open_face: Open, embedder: AngleEmbedder) -> None:
     """What is told does not depend on a draw: below the threshold nothing more is looked at."""
     face = open_face(embedder=embedder, calibration=0.99, sample=1.0)

@@ -276,6 +276,18 @@ def test_reports_are_labels_but_no_samples() -> None:
     assert world.withdrawn() == {}, "nobody reports at random"
 
 
+def test_drawn_pairs_of_an_entry_that_is_reported_bad_are_not_missing_among_the_labels() -> None:
+    world = World()
+    world.store.put(make_entry("other"), None, 0)
+    drawn, other = pair("drawn"), pair("other", entry_id="p/other")
+    world.wait(drawn, pair("in doubt", sampled=False), other)
+    run(flows.reported([drawn], same=True, now=NOW, entry_id="p/k"), world.ports)
+    assert len(world.waiting()) == 3
+    run(flows.reported([drawn], same=False, now=NOW, entry_id="p/k"), world.ports)
+    assert sorted(one.asked for one in world.waiting()) == ["in doubt", "other"]
+    assert world.labels() == [("b?", False, True, "report")]
+
+
 def test_the_key_of_a_pair_tells_tenants_and_sides_apart() -> None:
     made = [pair("a", "b"), pair("b", "a"), pair("a", "b", tenant="u"), pair("ab", "")]
     assert len({one.key for one in made}) == 4
