@@ -4,14 +4,18 @@ For each guard, and for whether both questions say something of its kind or only
 pairs in which it saw a difference, the share that are labelled different (its precision), and the
 same where its finding is the one difference of the pair. The tables of the guards were written
 against Kmemo's near misses, MTRAG and one half of CheckList, which are not among the data here. The
-pool is what was labelled with care: fow-cache, Kmemo's other corpus, the other half of CheckList,
-and questions of TimeQA on one text that ask for another time. The labels of QQP are those of forum
-users: pairs that differ in a number or a country alone are often called duplicates there. PAWS-X
-holds statements, not questions, half of them labelled different whatever is seen.
+pool is what was labelled with care, both as same and as different: fow-cache, Kmemo's other corpus,
+and questions of CheckList that no pair of that half shares. Their templates are those of that half,
+so they are counted without CheckList, too. Questions of TimeQA on one text that ask for another
+time are all different: they show what is caught, and could speak against nothing. The labels of QQP
+are those of forum users: pairs that differ in a number or a country alone are often called
+duplicates there. PAWS-X holds statements, half of them labelled different whatever is seen.
+
+The rules of `qualified` were written when such figures had been seen. So the precision of those
+that qualify is no blind test, and too good rather than too bad.
 """
 
 import csv
-import hashlib
 import itertools
 import json
 import statistics
@@ -35,7 +39,8 @@ FEWEST = 30
 TOLERATED = 0.8
 FEWEST_NOISY = 15
 OUTSIDE = 3
-CARE = ("fow-cache", "kmemo unseen", "checklist unseen", "timeqa")
+OWN_WORDS = ("fow-cache", "kmemo unseen")
+CARE = (*OWN_WORDS, "checklist unseen")
 # In this test "is A warmer than B" and "is B warmer than A" are called the same question.
 _COMPARING = "than"
 
@@ -88,17 +93,11 @@ def tally(given: Sequence[Pair]) -> Tally:
     return counts
 
 
-def is_unseen(pair: Pair) -> bool:
-    """Tell whether a pair belongs to the half of CheckList that the tables were not written by."""
-    text = "|".join(sorted((pair.asked, pair.stored)))
-    return hashlib.blake2b(text.encode()).digest()[0] % 2 == 1
-
-
 def _checklist(data: Path, per_test: int) -> list[Pair]:
     return [
         pair
-        for pair in pairs.checklist(data, per_test)
-        if is_unseen(pair) and not (pair.same and _is_asked_both_ways(pair))
+        for pair in pairs.checklist_unseen(data, per_test)
+        if not (pair.same and _is_asked_both_ways(pair))
     ]
 
 
@@ -148,6 +147,7 @@ def _pooled(
 def _rows(tallies: dict[str, Tally]) -> list[Row]:
     careful = [tallies[name] for name in CARE]
     found, alone = _pooled(careful, lambda one: one.found), _pooled(careful, lambda one: one.alone)
+    worded = _pooled([tallies[name] for name in OWN_WORDS], lambda one: one.alone)
     shapes = {shape for one in tallies.values() for shape in one.found}
     return [
         {
@@ -155,7 +155,9 @@ def _rows(tallies: dict[str, Tally]) -> list[Row]:
             "says": _says(shape),
             "veto": "yes" if shape in VETOES else "no",
             "pool, alone": _shown(alone[shape]),
+            "without checklist, alone": _shown(worded[shape]),
             "qqp, alone": _shown(tallies["qqp"].alone[shape]),
+            "timeqa, alone": _shown(tallies["timeqa"].alone[shape]),
             "pool, any": _shown(found[shape]),
             "qqp, any": _shown(tallies["qqp"].found[shape]),
             "pawsx zh, any": _shown(tallies["pawsx zh"].found[shape]),
@@ -180,17 +182,18 @@ def _shown(count: Count) -> str:
 def qualified(tallies: dict[str, Tally]) -> set[Shape]:
     """Return the shapes that may veto, by what was measured where they are the one difference.
 
-    On enough pairs of the pool, or of QQP, the precision is what is required; QQP, where it has
-    enough pairs, does not speak against it in spite of its labels; and some pairs are of another
-    set than CheckList, whose templates hold one wording each.
+    On enough pairs of the pool the precision is what is required; QQP, where it has enough pairs,
+    does not speak against it in spite of its labels; and some pairs are of another set than
+    CheckList, whose templates hold one wording each. QQP does not speak for a shape: what differs
+    as code there are addresses of web sites. TimeQA does not count: it has one label.
     """
     pool = _pooled([tallies[name] for name in CARE], lambda one: one.alone)
     forum, templates = tallies["qqp"].alone, tallies["checklist unseen"].alone
     return {
         shape
-        for shape in {*pool, *forum}
-        if (_reaches(pool[shape]) or _reaches(forum[shape]))
-        and pool[shape].share.of + forum[shape].share.of - templates[shape].share.of >= OUTSIDE
+        for shape in {*pool}
+        if _reaches(pool[shape])
+        and pool[shape].share.of - templates[shape].share.of >= OUTSIDE
         and not (forum[shape].share.of >= FEWEST_NOISY and forum[shape].share.value < TOLERATED)
     }
 

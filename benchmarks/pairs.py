@@ -1,9 +1,11 @@
 """Pairs of questions with the label "same question?", read from the measuring data."""
 
 import gzip
+import hashlib
+import itertools
 import json
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -57,15 +59,70 @@ _WRONG_LABELS = frozenset({"Order does matter for asymmetric relations"})
 
 def checklist(data: Path, per_test: int) -> list[Pair]:
     """Minimal pairs by linguistic capability: up to ``per_test`` of each test with a label."""
-    groups: defaultdict[str, list[Pair]] = defaultdict(list)
+    return _drawn(_checklist_tests(data), per_test)
+
+
+def checklist_unseen(data: Path, per_test: int) -> list[Pair]:
+    """The same of questions that no pair of the half shares which the guards were written by.
+
+    Pairs are one group where they share a question, also by way of others; a group is unseen where
+    none of its pairs is of that half. Every test is in both parts: the sentences are other ones,
+    their templates are the same.
+    """
+    tests = _checklist_tests(data)
+    groups = _Groups()
+    for pair in itertools.chain.from_iterable(tests.values()):
+        groups.join(pair.asked, pair.stored)
+    seen = {
+        groups.of(pair.asked)
+        for pair in itertools.chain.from_iterable(tests.values())
+        if _is_written_by(pair)
+    }
+    kept = {
+        test: [pair for pair in given if groups.of(pair.asked) not in seen]
+        for test, given in tests.items()
+    }
+    return _drawn(kept, per_test)
+
+
+class _Groups:
+    """Questions that belong together, by union and find."""
+
+    def __init__(self) -> None:
+        self._above: dict[str, str] = {}
+
+    def of(self, question: str) -> str:
+        """Return the question that stands for the group."""
+        above = self._above.setdefault(question, question)
+        while above != question:
+            self._above[question] = self._above[above]
+            question, above = above, self._above[above]
+        return question
+
+    def join(self, one: str, other: str) -> None:
+        """Make one group of the groups of two questions."""
+        self._above[self.of(one)] = self.of(other)
+
+
+def _is_written_by(pair: Pair) -> bool:
+    text = "|".join(sorted((pair.asked, pair.stored)))
+    return hashlib.blake2b(text.encode()).digest()[0] % 2 == 0
+
+
+def _checklist_tests(data: Path) -> dict[str, list[Pair]]:
+    tests: defaultdict[str, list[Pair]] = defaultdict(list)
     with gzip.open(data / "checklist_qqp" / "qqp_suite.jsonl.gz", "rt") as lines:
         for one in map(json.loads, lines):
             if one["label"] in (0, 1) and one["test"] not in _WRONG_LABELS:
-                groups[one["test"]] += _checklist(one)
+                tests[one["test"]] += _checklist(one)
+    return tests
+
+
+def _drawn(tests: Mapping[str, Sequence[Pair]], per_test: int) -> list[Pair]:
     chooser = np.random.default_rng(SEED)
     drawn: list[Pair] = []
-    for _, group in sorted(groups.items()):
-        drawn += [group[at] for at in chooser.permutation(len(group))[:per_test]]
+    for _, given in sorted(tests.items()):
+        drawn += [given[at] for at in chooser.permutation(len(given))[:per_test]]
     return drawn
 
 

@@ -18,6 +18,7 @@ from stampcache import (
 from stampcache.calibration import StampCacheWarning
 from stampcache.embedding import CANARIES
 from stampcache.testing import AngleEmbedder, FakeClock, ScriptedReader, ScriptedVerifier
+from stampcache.verifying import load
 from tests.faces import Face, Open
 
 STORED = "How do I reset my password?"
@@ -320,3 +321,39 @@ def test_p5_a_semantic_hit_stores_nothing_and_extends_nothing(
     clock.advance(10)
     assert face.why(asked(SAME)) is Reason.NOT_FOUND
     assert face.why(asked(STORED)) is Reason.EXPIRED
+
+
+def test_an_explanation_shows_what_moved_the_score_of_the_trained_verifier(
+    open_face: Open, embedder: AngleEmbedder
+) -> None:
+    face = open_face(embedder=embedder, calibration=0.9, verifier=load())
+    face.fill(asked(STORED), "Click on reset.")
+    told = str(face.explain(asked(OPPOSITE)))
+    assert "; moved most by " in told and "(-" in told
+    outcome = face.lookup(asked(OPPOSITE))
+    assert "moved" not in str(outcome.trace) and not isinstance(outcome, Hit)
+
+
+def test_a_verifier_of_ones_own_need_not_explain(open_face: Open, embedder: AngleEmbedder) -> None:
+    reader = ScriptedReader({(SAME, STORED): 0.9})
+    face = open_face(embedder=embedder, calibration=0.9, verifier=reader)
+    face.fill(asked(STORED), "Click on reset.")
+    assert "score 0.9000" in str(face.explain(asked(SAME)))
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({"name": ""}, "name is ''"),
+        ({"name": "cosine"}, "tells its scores from"),
+        ({"threshold": 90.0}, "threshold is 90.0"),
+        ({"threshold": float("nan")}, "give a probability"),
+        ({"threshold": 0.0}, "above 0"),
+    ],
+)
+def test_a_verifier_must_have_a_name_of_its_own_and_a_probability(
+    options: dict[str, object], said: str, embedder: AngleEmbedder
+) -> None:
+    verifier = ScriptedVerifier({}, **options)  # type: ignore[arg-type]  # wrong on purpose
+    with pytest.raises(ConfigError, match=said):
+        stampcache.open_cache("memory://", embedder=embedder, verifier=verifier)

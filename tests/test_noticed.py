@@ -1,6 +1,6 @@
 """What a process remembers of the pairs that its lookups ended with."""
 
-from stampcache.noticed import SERVED, WAITING, Noticed
+from stampcache.noticed import ASKERS, SERVED, WAITING, Noticed
 from tests.promised import pair
 
 
@@ -19,7 +19,7 @@ def test_served_pairs_are_known_by_their_entry() -> None:
     for asked in ("a", "b", "a"):
         noticed.add(pair(asked, entry_id="1"), doubtful=False)
     noticed.add(pair("c", entry_id="2", served=False), doubtful=False)
-    assert [one.asked for one in noticed.served("1")] == ["a", "b"]
+    assert [one.asked for one in noticed.served("1")] == ["b", "a"]
     assert list(noticed.served("2")) == []
 
 
@@ -30,6 +30,13 @@ def test_what_is_remembered_is_bounded() -> None:
     assert len(noticed) == WAITING
     assert noticed.take()[0].asked == str(SERVED + 1 - WAITING)
     assert (len(noticed.served("0")), len(noticed.served("1"))) == (0, 1)
+
+
+def test_of_a_popular_entry_the_last_askers_are_remembered() -> None:
+    noticed = Noticed()
+    for at in range(ASKERS + 5):
+        noticed.add(pair(str(at), entry_id="1", sampled=False), doubtful=False)
+    assert [one.asked for one in noticed.served("1")] == [str(at) for at in range(5, ASKERS + 5)]
 
 
 def test_a_forgotten_tenant_is_not_remembered() -> None:

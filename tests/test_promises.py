@@ -6,7 +6,7 @@ import stampcache
 from stampcache import ConfigError, Hit, Level, Reason, Request, Scope, pairs
 from stampcache.calibration import Promise, Refusal
 from stampcache.core import Work
-from stampcache.testing import AngleEmbedder, FailingStore, ScriptedVerifier
+from stampcache.testing import AngleEmbedder, FailingStore, FakeClock, ScriptedVerifier
 from tests.faces import Face, Open
 from tests.promised import promised
 
@@ -103,6 +103,44 @@ def test_reports_are_kept_as_labels(open_face: Open, embedder: AngleEmbedder) ->
     (bad,) = pairs.labels_of(face.core.store.shelf.kept(pairs.LABELS, 9))
     assert not bad.same
     assert not face.report_bad(entry_id)
+
+
+def test_of_an_entry_that_several_were_served_a_good_report_is_a_label_of_none(
+    open_face: Open, embedder: AngleEmbedder
+) -> None:
+    face = open_face(embedder=embedder, calibration=0.9, sample=1.0)
+    entry_id = face.fill(asked(STORED), "Click on reset.")
+    for question in (SAME, ALSO):
+        assert isinstance(face.lookup(asked(question)), Hit)
+    assert not face._wait(face.cache.report_good(entry_id)), "which one was it?"
+    assert list(face.core.store.shelf.kept(pairs.LABELS, 9)) == []
+    face.report_bad(entry_id)
+    assert len(face.core.store.shelf.kept(pairs.LABELS, 9)) == 2
+
+
+def test_an_explanation_is_never_drawn(open_face: Open, embedder: AngleEmbedder) -> None:
+    """What is told does not depend on a draw: below the threshold nothing more is looked at."""
+    face = open_face(embedder=embedder, calibration=0.99, sample=1.0)
+    face.fill(asked(STORED), "Click on reset.")
+    face.fill(asked(FAR), "None.")
+    face.core.learning.noticed.take()
+    told = [check for check in face.explain(asked(ALSO)).checks if check.entry_id]
+    assert len(told) == 1
+    assert len(face.core.learning.noticed) == 0
+
+
+def test_every_draw_of_a_popular_question_is_kept(embedder: AngleEmbedder) -> None:
+    clock = FakeClock()
+    cache = stampcache.open_cache(
+        "memory://", embedder=embedder, calibration=0.9, sample=1.0, clock=clock
+    )
+    cache.update(asked(STORED), "Click on reset.")
+    for _ in range(3):
+        clock.advance(60.0)
+        assert isinstance(cache.lookup(asked(SAME)), Hit)
+    cache.core.learning.look_at(cache.core.ports)
+    kept = pairs.pairs_of(cache.core.store.shelf.kept(pairs.WAITING, 9))
+    assert [one.asked for one in kept] == [SAME] * 3
 
 
 def test_a_doubtful_pair_is_put_to_the_judge_at_once_where_a_user_wants_that(

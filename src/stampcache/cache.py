@@ -158,7 +158,8 @@ class Cache(Face):
     def report_good(self, entry_id: str) -> bool:
         """Note that an entry served by meaning answered the question: a label of that pair (ADR 0024).
 
-        Returns whether this process remembers to which question it was served.
+        Returns whether this process remembers to which question it was served; if to several ones, it is
+        a label of none.
         """
         return self._drive(self.core.learning.report(entry_id, same=True))
 

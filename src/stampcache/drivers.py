@@ -13,6 +13,7 @@ from msgspec import Struct
 from stampcache.due import Due
 from stampcache.effects import (
     AskJudge,
+    Because,
     Clear,
     Compare,
     Early,
@@ -60,6 +61,7 @@ from stampcache.ports import (
     AsyncStore,
     Embedded,
     EquivalenceJudge,
+    Explaining,
     Judge,
     ReadingVerifier,
     Store,
@@ -195,7 +197,7 @@ def _perform_beside(effect: Effect[Any], ports: Ports) -> object:
             return _given(ports.embed, "embedder")(effect.question)
         case Verify():
             return float(_own(ports.verifier).score(effect.asked, effect.stored))
-        case Read() | Compare():
+        case Read() | Compare() | Because():
             return _perform_reading(effect, ports.verifier)
         case Retrieve():
             return tuple(_given(ports.retrieve, "retriever")(effect.question))
@@ -269,7 +271,7 @@ async def _aperform_beside(effect: Effect[Any], ports: AsyncPorts) -> object:
         case Verify():
             score = _own(ports.verifier).score
             return float(await asyncio.to_thread(score, effect.asked, effect.stored))
-        case Read() | Compare():  # microseconds, and no IO
+        case Read() | Compare() | Because():  # microseconds, and no IO
             return _perform_reading(effect, ports.verifier)
         case Retrieve():
             return tuple(await _given(ports.retrieve, "retriever")(effect.question))
@@ -306,9 +308,14 @@ def _own(verifier: AnyVerifier | None) -> Verifier:
     return cast(Verifier, _given(verifier, "verifier"))
 
 
-def _perform_reading(effect: Read | Compare, verifier: AnyVerifier | None) -> object:
+def _perform_reading(effect: Read | Compare | Because, verifier: AnyVerifier | None) -> object:
     if isinstance(effect, Compare):
         return float(effect.asking.score(effect.stored, effect.seen, effect.similarity))
+    if isinstance(effect, Because):
+        asking = effect.asking
+        if not isinstance(asking, Explaining):
+            return ()
+        return tuple(map(str, asking.explain(effect.stored, effect.seen, effect.similarity)))
     reading = _given(verifier, "verifier")
     assert isinstance(reading, ReadingVerifier)
     return reading.asking(effect.question)
@@ -334,7 +341,7 @@ def _translated(effect: Effect[Any], error: Exception) -> Exception:
             return error
         case Embed() | Suspect():
             known: tuple[type[Exception], ...] = (EmbedderError, StoreError, ConfigError)
-        case Verify() | Read() | Compare():
+        case Verify() | Read() | Compare() | Because():
             known = (VerifierError,)
         case Retrieve():
             known = (RetrieverError,)

@@ -173,7 +173,8 @@ class Intake:
             revision=self.revisions.latest(request.runs),
             record=record,
             allow_stale=allow_stale,
-            sampled=self._sampled(),
+            sampled=record and self._sampled(),
+            explains=not record,
             entries=self.entries,
         )
         controls = _controls(request, said, before)

@@ -79,9 +79,12 @@ class Learning:
     def report(self, entry_id: str, *, same: bool) -> Flow[bool]:
         """Take what a user says of an entry that was served by meaning; a bad one is deleted.
 
-        Returns whether the entry was there, or for a good one whether it is known to what it was served.
+        Returns whether the entry was there, or for a good one whether it is known to what it was served:
+        where that were several questions, nobody knows which one was answered well.
         """
         served = self.noticed.served(entry_id)
+        if same and len(served) > 1:
+            return False
         try:  # before it is deleted: of an entry that is gone nothing is kept
             yield from flows.reported(served, same=same, now=self._intake.now())
         except StoreError as error:

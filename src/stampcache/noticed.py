@@ -8,15 +8,19 @@ from stampcache.pairs import Pair
 
 WAITING = 1_000
 SERVED = 4_096
+ASKERS = 32
 
 
 class Noticed:
-    """At most 1,000 pairs to keep, and the pairs of the 4,096 entries served last; safe for threads."""
+    """At most 1,000 pairs to keep, and the last 32 pairs of each of the 4,096 entries served last.
+
+    Safe for threads.
+    """
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._waiting: deque[Pair] = deque(maxlen=WAITING)
-        self._served: OrderedDict[str, dict[str, Pair]] = OrderedDict()
+        self._served: OrderedDict[str, dict[tuple[str, str], Pair]] = OrderedDict()
 
     def __len__(self) -> int:
         return len(self._waiting)
@@ -27,7 +31,11 @@ class Noticed:
             if pair.sampled or doubtful:
                 self._waiting.append(pair)
             if pair.served:
-                self._served.setdefault(pair.entry_id, {})[pair.key] = pair
+                pairs = self._served.setdefault(pair.entry_id, {})
+                pairs.pop((pair.asked, pair.stored), None)  # so that it becomes the newest
+                pairs[pair.asked, pair.stored] = pair
+                if len(pairs) > ASKERS:
+                    del pairs[next(iter(pairs))]
                 self._served.move_to_end(pair.entry_id)
                 if len(self._served) > SERVED:
                     self._served.popitem(last=False)

@@ -6,6 +6,7 @@ labels a threshold is proved, and by them a promise is watched.
 """
 
 from collections.abc import Iterable, Sequence
+from math import inf
 from typing import TypeVar
 
 import msgspec
@@ -13,11 +14,13 @@ from msgspec import Struct
 from msgspec.structs import astuple
 
 from stampcache import canonical
-from stampcache.calibration import Labelled, Monitor, Promise, Promises, Subject
+from stampcache.calibration import Labelled, Promise, Promises, Subject
+from stampcache.errors import ConfigError
 from stampcache.shelf import Record
 
-WAITING, LABELS, PROMISES, MONITORS = "pairs", "labels", "promises", "monitors"
+WAITING, LABELS, PROMISES = "pairs", "labels", "promises"
 WAITING_KEPT, LABELS_KEPT, PROMISES_KEPT = 10_000, 50_000, 256
+_GONE, _ATTEMPTS = "withdrawn:", "attempts:"
 Kind = TypeVar("Kind")
 
 
@@ -26,7 +29,7 @@ class Pair(Struct, frozen=True, kw_only=True, gc=False):
 
     ``score`` is the decider's, ``None`` where a guard vetoes every candidate. ``sampled`` pairs were
     drawn at random; the others were noted because the decider was in doubt, or a user reported them.
-    ``attempts`` to have it labelled have failed.
+    ``tenant`` and ``scope`` are digests; ``attempts`` to have it labelled have failed.
     """
 
     asked: str
@@ -36,6 +39,7 @@ class Pair(Struct, frozen=True, kw_only=True, gc=False):
     subject: Subject
     entry_id: str
     tenant: str
+    scope: str = ""
     at: float
     sampled: bool
     served: bool
@@ -43,9 +47,10 @@ class Pair(Struct, frozen=True, kw_only=True, gc=False):
 
     @property
     def key(self) -> str:
-        """What tells it apart from others: the two texts, and whose they are."""
-        parts = [canonical.encode(part) for part in (self.tenant, self.asked, self.stored)]
-        return canonical.digest(parts, person=b"pair")
+        """What tells it apart from others: the two texts, whose they are, and when it was drawn."""
+        drawn = repr(self.at) if self.sampled else ""
+        texts = (self.tenant, self.asked, self.stored, drawn)
+        return canonical.digest([canonical.encode(part) for part in texts], person=b"pair")
 
     def labelled(self, *, same: bool, labeller: str, at: float, sampled: bool) -> Labelled:
         """Return it with a label."""
@@ -59,6 +64,8 @@ class Pair(Struct, frozen=True, kw_only=True, gc=False):
             at=at,
             subject=self.subject,
             sampled=sampled,
+            drawn_at=self.at,
+            served=self.served,
         )
 
 
@@ -90,50 +97,85 @@ def labels_of(records: Iterable[Record]) -> Sequence[Labelled]:
 
 def promise_record(promise: Promise) -> Record:
     """Return a promise as a record of the shelf `PROMISES`: no question is in it."""
-    about = (*astuple(promise.subject), promise.max_wrong)
-    key = canonical.digest([canonical.encode(str(part)) for part in about], person=b"promise")
+    key = _about(promise.subject, promise.max_wrong)
     return Record(key=key, body=msgspec.msgpack.encode(promise))
 
 
-def withdrawal_record(digest: str, why: str) -> Record:
-    """Return, as a record of the same shelf, that what rests on some labels no longer counts.
+def withdrawal_record(promise: Promise, why: str) -> Record:
+    """Return, as a record of the same shelf, that what rests on the labels of a promise no longer counts.
 
     It stands beside the promise and not in its place, so that no two writers undo each other's word.
     """
-    return Record(key=f"withdrawn:{digest}", body=msgspec.msgpack.encode(_Withdrawn(digest, why)))
+    gone = _Withdrawn(promise.digest, why, promise.subject, promise.made_at)
+    return Record(key=f"{_GONE}{promise.digest}", body=msgspec.msgpack.encode(gone))
 
 
 def promises_of(records: Iterable[Record]) -> Promises:
     """Return the promises in the records of the shelf, and which of them were withdrawn."""
     kept, withdrawn = [], {}
     for record in records:
-        if record.key.startswith("withdrawn:"):
+        if record.key.startswith(_GONE):  # whether or not its words can be read
             gone = _decoded(record.body, _Withdrawn)
-            withdrawn.update({} if gone is None else {gone.digest: gone.why})
+            why = "it cannot be read why" if gone is None else gone.why
+            withdrawn[record.key.removeprefix(_GONE)] = why
+        elif record.key.startswith(_ATTEMPTS):
+            continue
         elif (promise := _decoded(record.body, Promise)) is not None:
             kept.append(promise)
     return Promises(tuple(kept), withdrawn)
 
 
+def still_counting(labels: Iterable[Labelled], records: Iterable[Record]) -> Sequence[Labelled]:
+    """Return the labels that may bear a promise, by what the shelf `PROMISES` says was withdrawn.
+
+    What was drawn before a promise was made that did not hold is of other times: a new one needs new
+    labels.
+    """
+    since: dict[Subject, float] = {}
+    for record in records:
+        gone = _decoded(record.body, _Withdrawn) if record.key.startswith(_GONE) else None
+        if gone is not None:
+            since[gone.subject] = max(gone.made_at, since.get(gone.subject, gone.made_at))
+    return [one for one in labels if one.drawn_at >= since.get(one.subject, -inf)]
+
+
+class Attempt(Struct, frozen=True):
+    """The number of an attempt to prove a promise, and the record that remembers it."""
+
+    number: int
+    record: Record
+
+
+def attempt_after(
+    records: Iterable[Record], subject: Subject, max_wrong: float, digest: str
+) -> Attempt:
+    """Return the next attempt on a subject and rate; one on the same labels is no further one."""
+    key = f"{_ATTEMPTS}{_about(subject, max_wrong)}"
+    body = next((record.body for record in records if record.key == key), b"")
+    last = _decoded(body, _Attempts) or _Attempts(0, "")
+    number = last.number if last.digest == digest else last.number + 1
+    return Attempt(number, Record(key=key, body=msgspec.msgpack.encode(_Attempts(number, digest))))
+
+
+def _about(subject: Subject, max_wrong: float) -> str:
+    about = (*astuple(subject), max_wrong)
+    return canonical.digest([canonical.encode(str(part)) for part in about], person=b"promise")
+
+
+class _Attempts(Struct, frozen=True):
+    number: int
+    digest: str
+
+
 class _Withdrawn(Struct, frozen=True):
     digest: str
     why: str
-
-
-def monitor_record(monitor: Monitor) -> Record:
-    """Return what was seen of a promise as a record of the shelf `MONITORS`."""
-    return Record(
-        key=f"{monitor.digest}:{monitor.max_wrong!r}", body=msgspec.msgpack.encode(monitor)
-    )
-
-
-def monitors_of(records: Iterable[Record]) -> Sequence[Monitor]:
-    """Return the monitors in records, as `pairs_of`."""
-    return [one for record in records if (one := _decoded(record.body, Monitor)) is not None]
+    subject: Subject
+    made_at: float
 
 
 def _decoded(body: bytes, kind: type[Kind]) -> Kind | None:
     try:
         return msgspec.msgpack.decode(body, type=kind)
-    except msgspec.MsgspecError:
+    except (msgspec.MsgspecError, ConfigError):  # damaged, or of another version
         return None

@@ -5,11 +5,13 @@ It needs the store alone, not the application: a pair says by itself what it is 
 
 from collections import Counter
 from collections.abc import Callable, Sequence
+from math import pi
 
 from msgspec import Struct
 
 from stampcache import flows, pairs
 from stampcache.calibration import (
+    DELTA,
     Labelled,
     Point,
     Promise,
@@ -17,6 +19,7 @@ from stampcache.calibration import (
     Refusal,
     Subject,
     curve,
+    digest_of,
     prove,
 )
 from stampcache.drivers import Ports, run
@@ -50,7 +53,7 @@ def known(store: Store) -> Sequence[Known]:
     Raises:
         StoreError: the store cannot be read.
     """
-    labelled = Counter(one.subject for one in labels(store) if one.sampled)
+    labelled = Counter(one.subject for one in _counting(store) if one.sampled)
     waiting = Counter(pair.subject for pair in _waiting(store) if pair.sampled)
     both = [Known(one, labelled[one], waiting[one]) for one in labelled | waiting]
     return sorted(both, key=lambda one: (-one.labelled, -one.waiting, str(one.subject)))
@@ -109,7 +112,7 @@ def ask_person(store: Store, ask: Callable[[Pair], bool | None], *, limit: int, 
     """
     ports = Ports(store=store, note=_unexpected)
     labelled = 0
-    for pair in _waiting(store)[:limit]:
+    for pair in sorted(_waiting(store), key=lambda one: not one.sampled)[:limit]:
         same = ask(pair)
         if same is None:
             break
@@ -122,11 +125,15 @@ def ask_person(store: Store, ask: Callable[[Pair], bool | None], *, limit: int, 
 def tune(store: Store, subject: Subject, *, max_wrong: float, now: float) -> Tuned:
     """Prove what the labels of a subject prove; a promise is kept in the store and holds at once.
 
+    After one was withdrawn, only what was drawn since that one was made counts. Who tries again and
+    again until it holds would have many chances of a false promise: of the chance `DELTA` the n-th
+    attempt on other labels takes the part ``6 / (pi n)**2``, and all of them together take no more.
+
     Raises:
         ConfigError: ``max_wrong`` is no share, or the store has no entries.
         StoreError: the store failed.
     """
-    found = labels(store)
+    found = _counting(store)
     result = prove(
         found,
         subject,
@@ -134,11 +141,26 @@ def tune(store: Store, subject: Subject, *, max_wrong: float, now: float) -> Tun
         entries=max(1, store.stats().entries),
         data=DATA,
         made_at=now,
+        delta=DELTA * 6 / (pi * _attempt(store, subject, max_wrong, found)) ** 2,
     )
     if isinstance(result, Promise):
         record = pairs.promise_record(result)
         store.shelf.keep(pairs.PROMISES, [record], most=pairs.PROMISES_KEPT)
     return Tuned(subject, result, curve(found, subject))
+
+
+def _attempt(store: Store, subject: Subject, max_wrong: float, found: Sequence[Labelled]) -> int:
+    """Return the number of this attempt to prove it; the same labels again are no further one."""
+    records = store.shelf.kept(pairs.PROMISES, pairs.PROMISES_KEPT)
+    of_subject = [label for label in found if label.subject == subject]
+    attempt = pairs.attempt_after(records, subject, max_wrong, digest_of(of_subject))
+    store.shelf.keep(pairs.PROMISES, [attempt.record], most=pairs.PROMISES_KEPT)
+    return attempt.number
+
+
+def _counting(store: Store) -> Sequence[Labelled]:
+    records = store.shelf.kept(pairs.PROMISES, pairs.PROMISES_KEPT)
+    return pairs.still_counting(labels(store), records)
 
 
 def _waiting(store: Store) -> Sequence[Pair]:

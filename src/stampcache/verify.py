@@ -5,6 +5,7 @@ from typing import Literal, TypeAlias
 
 from stampcache.calibration import MINILM
 from stampcache.errors import ConfigError
+from stampcache.flows.comparing import COSINE
 from stampcache.ports import Embedder, ReadingVerifier, Verifier
 from stampcache.verifying import load
 
@@ -35,6 +36,14 @@ def as_verifier(given: GivenVerifier, embedder: Embedder | None) -> AnyVerifier 
         raise ConfigError(
             f"A {type(given).__name__} is no verifier; give one with a name, a threshold and "
             "score(asked, stored)."
+        )
+    if not isinstance(given.name, str) or given.name in ("", COSINE):
+        raise ConfigError(
+            f"The verifier's name is {given.name!r}; give one that tells its scores from those of others."
+        )
+    if not 0 < given.threshold <= 1:
+        raise ConfigError(
+            f"The verifier's threshold is {given.threshold!r}; give a probability above 0, up to 1."
         )
     return given
 

@@ -10,29 +10,30 @@ import pytest
 from click.testing import Result
 
 from stampcache import pairs, tuning
-from stampcache.calibration import Promise, Subject
+from stampcache.calibration import Promise, Refusal, Subject
 from stampcache.pairs import Pair
 from stampcache.stores.sqlite import SqliteStore
-from stampcache.testing.samples import make_entry
+from stampcache.testing.samples import NOW, make_entry
 from tests.cli.conftest import Run
 from tests.promised import pair
 
 SUBJECT = Subject(embedder="toy", decider="cosine+guards-2")
 
 
-def drawn(at: int, *, namespace: str = "default") -> Pair:
+def drawn(at: int, *, namespace: str = "default", asked_at: float = NOW) -> Pair:
     """Return a pair: those with a score of 0.9 and more are the same question."""
-    score = 0.5 + (at * 37 % 1_000) / 2_000
+    score = 0.5 + (at * 1_607 % 4_001) / 8_002
     subject = Subject(namespace=namespace, embedder="toy", decider="cosine+guards-2")
-    return pair(f"asked {at} {namespace}", f"stored {at} {namespace}", score=score, subject=subject)
+    texts = (f"asked {at} {namespace}", f"stored {at} {namespace}")
+    return pair(*texts, score=score, subject=subject, at=asked_at)
 
 
-def label(store: SqliteStore, count: int, *, wrong: int = 0) -> None:
+def label(store: SqliteStore, count: int, *, wrong: int = 0, at: float = NOW) -> None:
     """Have labels of pairs that are the same from 0.9 on, but for so many of the best."""
     made = []
-    for at in range(count):
-        one = drawn(at)
-        same = (one.score or 0.0) >= 0.9 and at >= wrong
+    for number in range(count):
+        one = drawn(number, asked_at=at)
+        same = (one.score or 0.0) >= 0.9 and number >= wrong
         made.append(
             pairs.label_record(
                 one, one.labelled(same=same, labeller="a test", at=1.0, sampled=True)
@@ -70,16 +71,16 @@ def told(result: Result) -> list[dict[str, object]]:
 
 
 def test_a_bound_that_labels_prove_is_kept_and_holds_at_once(run: Run, store: SqliteStore) -> None:
-    label(store, 2_000)
+    label(store, 4_000)
     result = run("tune", store.url, "--max-wrong", "0.01", "--json")
     (one,) = told(result)
-    assert (result.exit_code, one["proved"], one["labelled"]) == (0, True, 2_000)
+    assert (result.exit_code, one["proved"], one["labelled"]) == (0, True, 4_000)
     (promise,) = tuning.promises(store)
     assert promise.subject == SUBJECT
     assert 0.88 < promise.threshold <= 0.91
     assert "At most 1 % of the semantic hits" in str(one["statement"])
     shown = run("tune", store.url)
-    assert "to choose from" in shown.stdout and "2,000 labelled, 0 wait" in shown.stdout
+    assert "to choose from" in shown.stdout and "4,000 labelled, 0 wait" in shown.stdout
     doctor = run("doctor", store.url).stdout
     assert "At most 1 % of the semantic hits in namespace 'default'" in doctor
 
@@ -102,13 +103,28 @@ def test_without_pairs_it_says_how_to_get_some(run: Run, store: SqliteStore) -> 
 
 
 def test_a_withdrawn_promise_is_told_by_doctor(run: Run, store: SqliteStore) -> None:
-    label(store, 2_000)
+    label(store, 4_000)
     run("tune", store.url)
     (promise,) = tuning.promises(store)
-    gone = pairs.withdrawal_record(promise.digest, "9 of 10 judged hits were wrong")
+    gone = pairs.withdrawal_record(promise, "9 of 10 judged hits were wrong")
     store.shelf.keep(pairs.PROMISES, [gone], most=9)
     doctor = run("doctor", store.url).stdout
     assert "The promise was withdrawn: 9 of 10 judged hits were wrong" in doctor
+
+
+def test_after_a_withdrawal_only_what_was_drawn_since_bears_a_new_promise(
+    store: SqliteStore,
+) -> None:
+    label(store, 4_000)
+    first = tuning.tune(store, SUBJECT, max_wrong=0.01, now=NOW + 5.0).result
+    assert isinstance(first, Promise)
+    gone = pairs.withdrawal_record(first, "9 of 10 judged hits were wrong")
+    store.shelf.keep(pairs.PROMISES, [gone], most=9)
+    again = tuning.tune(store, SUBJECT, max_wrong=0.01, now=NOW + 6.0)
+    assert isinstance(again.result, Refusal)
+    assert (again.points, tuning.known(store)) == ([], [])
+    label(store, 4_000, at=NOW + 6.0)
+    assert isinstance(tuning.tune(store, SUBJECT, max_wrong=0.01, now=NOW + 7.0).result, Promise)
 
 
 def test_one_namespace_may_be_meant(run: Run, store: SqliteStore) -> None:
@@ -129,7 +145,7 @@ def without_entry(waiting: list[Pair]) -> list[pairs.Record]:
 
 def test_a_person_labels_one_by_one_and_may_stop(run: Run, store: SqliteStore) -> None:
     store.shelf.keep(pairs.WAITING, pairs.waiting([drawn(at) for at in range(4)]), most=99)
-    result = run("tune", store.url, "--by-hand", typed="y\nn\nq\n")
+    result = run("tune", store.url, "--by-hand", typed="y\nwhat?\nn\nq\n")
     assert "asked   asked 3 default" in result.stdout
     assert "2 labelled, 2 wait" in result.stdout
     labels = sorted((one.stored, one.same, one.labeller) for one in tuning.labels(store))
@@ -155,15 +171,33 @@ def test_a_judge_that_says_nothing_labels_nothing(
         (("--judge", "labels:never", "--by-hand"), "one of both labels"),
         (("--judge", "labels"), "give MODULE:NAME"),
         (("--judge", "labels:other"), "There is no labels:other"),
+        (("--judge", ":other"), "There is no :other"),
+        (("--judge", "broken_app:judge"), "broken_app cannot be imported (RuntimeError"),
         (("--max-wrong", "2"), "max_wrong"),
     ],
 )
 def test_what_is_wrong_is_one_sentence(
-    run: Run, store: SqliteStore, judge: list[str], arguments: tuple[str, ...], said: str
+    run: Run,
+    store: SqliteStore,
+    judge: list[str],
+    arguments: tuple[str, ...],
+    said: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    (tmp_path / "broken_app.py").write_text("raise RuntimeError('no key is set')")
+    monkeypatch.syspath_prepend(str(tmp_path))
     label(store, 10)
     result = run("tune", store.url, *arguments)
     assert (result.exit_code, said in result.stderr) == (2, True), result.stderr
+
+
+def test_nobody_labels_for_a_bound_that_is_none(
+    run: Run, store: SqliteStore, judge: list[str]
+) -> None:
+    store.shelf.keep(pairs.WAITING, pairs.waiting([drawn(1)]), most=9)
+    result = run("tune", store.url, "--max-wrong", "2", "--judge", "labels:never")
+    assert (result.exit_code, judge) == (2, [])
 
 
 @pytest.mark.parametrize("ending", ["png", "svg"])
@@ -191,3 +225,17 @@ def test_two_namespaces_are_known_apart(store: SqliteStore) -> None:
     ]
     tuned = tuning.tune(store, SUBJECT, max_wrong=0.5, now=1.0)
     assert not isinstance(tuned.result, Promise)
+
+
+def test_who_tries_again_and_again_has_no_more_chances(store: SqliteStore) -> None:
+    """Each attempt on other labels takes a smaller part of the chance of a false promise."""
+    deltas = []
+    for count in (1_000, 1_000, 1_500, 2_000):
+        label(store, count)
+        result = tuning.tune(store, SUBJECT, max_wrong=0.05, now=1.0).result
+        assert isinstance(result, Promise)
+        deltas.append(result.delta)
+    first, again, second, third = deltas
+    assert first == again > second > third
+    assert first + second + third < 0.05
+    assert len(list(tuning.promises(store))) == 1

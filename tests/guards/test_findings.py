@@ -101,6 +101,7 @@ SAME = [
     ("Is it due on March 3?", "is it due on 3 March"),
     ("Is half an order cheap?", "is half an order cheap"),
     ("三天够吗？", "3天够吗？"),
+    ("等 3 天够吗？", "等三天够吗？"),
     ("2024年1月5日的航班", "2024-01-05的航班"),
     ("周一开门吗", "星期一开门吗"),
     ("3万元够吗", "30000元够吗"),

@@ -10,12 +10,9 @@ from tests.guards.test_findings import QUESTIONS
 @pytest.mark.parametrize(
     ("asked", "stored", "guard"),
     [
-        ("Who won in 1998?", "Who won in 2002?", Guard.DATE),
         ("Give me 5 tips", "Give me 10 tips", Guard.NUMBER),
         ("Hotels in Munich", "Hotels in Berlin", Guard.NAME),
         ("How do I enable logging?", "How do I disable logging?", Guard.ANTONYM),
-        ("Is it more useful?", "Is it less useful?", Guard.COMPARATIVE),
-        ("What does `try` do?", "What does `with` do?", Guard.CODE),
         ("Flights from Paris to Rome", "Flights from Rome to Paris", Guard.DIRECTION),
     ],
 )
@@ -33,13 +30,16 @@ def test_the_one_difference_of_a_measured_kind_is_a_veto(
         ("How do I reset my password?", "how can I reset my password"),  # no finding
         ("Cancel my order", "Don't cancel my order"),  # precise on templates, not on a forum
         ("do iranian cats purr", "do iranian dogs purr"),  # of a kind that is wrong too often
-        ("Who is the CEO?", "Who was the CEO in 2010?"),  # one side says nothing
+        ("Who won in 1998?", "Who won in 2002?"),  # of a kind of which too few were measured
+        ("What does `try` do?", "What does `with` do?"),  # the same
+        ("Is it more useful?", "Is it less useful?"),  # measured in one sentence only
+        ("Are hotels cheap?", "Are hotels in Munich cheap?"),  # one side says nothing
         ("Hotels in Munich in 1998", "Hotels in Berlin in 2002"),  # two findings
-        ("Who won the cup in 1998?", "Who lost a game in 2002?"),  # other words differ as well
-        ("Who won in 1998, all or some of them?", "Who won in 2002?"),  # a cue differs as well
+        ("Give me 5 tips on knots", "Give me 10 ideas for sails"),  # other words differ as well
+        ("Give me 5 tips, all or some", "Give me 10 tips"),  # a cue differs as well
         ("Hotels in Munich for two", "Hotels in Berlin"),  # an amount that may be no count does
         ("今天的天气", "明天的天气"),  # nothing was measured in Chinese
-        ("Who won in 1998?", "Who won in 1998?"),
+        ("Give me 5 tips", "Give me 5 tips"),
     ],
 )
 def test_anything_else_is_no_veto(asked: str, stored: str) -> None:
@@ -60,7 +60,7 @@ def test_a_veto_is_a_finding(asked: str, stored: str) -> None:
 
 
 def test_stored_questions_are_profiled_by_whoever_remembers_them() -> None:
-    known = {"e": profile("Who won in 1998?")}
-    asked = Asked("Who won in 2002?", lambda entry_id, _: known[entry_id])
-    assert asked.stored("Who won in 1998?", "e") is known["e"]
-    assert asked.findings("Who won in 1998?", "e") == asked.vetoes("Who won in 1998?", "e")
+    known = {"e": profile("Give me 5 tips")}
+    asked = Asked("Give me 10 tips", lambda entry_id, _: known[entry_id])
+    assert asked.stored("Give me 5 tips", "e") is known["e"]
+    assert asked.findings("Give me 5 tips", "e") == asked.vetoes("Give me 5 tips", "e")

@@ -1,10 +1,11 @@
 """Every branch of a lookup by meaning, driven by scripts."""
 
 import pytest
+from msgspec.structs import replace
 
 from stampcache import flows
 from stampcache.decide import Rules
-from stampcache.effects import Compare, Note, Read, Retrieve, Touch, Verify
+from stampcache.effects import Because, Compare, Note, Read, Retrieve, Touch, Verify
 from stampcache.errors import (
     RetrieverError,
     VerifierError,
@@ -103,10 +104,23 @@ def test_a_verifier_may_agree(score: float) -> None:
     assert isinstance(outcome, Hit)
 
 
-@pytest.mark.parametrize("score", [0.0, 0.49, float("nan"), 87.0, float("inf")])
+@pytest.mark.parametrize("score", [0.0, 0.49])
 def test_a_verifier_may_disagree(score: float) -> None:
     outcome = miss(look(ask(threshold=0.5), [near()], (Verify, score)))
     assert outcome.reason is Reason.VERIFIER
+
+
+@pytest.mark.parametrize("score", [float("nan"), 87.0, float("inf"), -0.1])
+def test_a_score_that_is_no_probability_is_a_failure_and_has_no_place_among_others(
+    score: float,
+) -> None:
+    strange = (Verify, score), (Note, None)
+    outcome = miss(look(ask(threshold=0.5), [near()], *strange))
+    assert (outcome.reason, "no probability" in outcome.detail) == (Reason.VERIFIER, True)
+    three = [near("a"), near("b"), near("c")]
+    scored = (Verify, 0.6), *strange, (Verify, 0.9), (Touch, None)
+    hit = look(ask(threshold=0.5), three, *scored)
+    assert isinstance(hit, Hit) and hit.entry.identity.key == "c"
 
 
 def test_c5_a_verifier_that_fails_means_no_hit_then_the_next_is_tried() -> None:
@@ -164,6 +178,31 @@ def test_a_verifier_that_reads_reads_the_asked_question_once_for_all_neighbours(
     steps: Script = [(Read, reading), (Compare, 0.6), (Compare, 0.8), (Touch, None)]
     hit = look(ask(threshold=0.5, reads=True), [near("a"), near("b"), near("c", 0.8)], *steps)
     assert isinstance(hit, Hit) and hit.entry.identity.key == "b"
+
+
+def explaining(asked: Ask) -> Ask:
+    return replace(asked, record=False, explains=True)
+
+
+def test_an_explanation_tells_what_moved_the_score_and_a_lookup_does_not_ask() -> None:
+    reading = READING.asking("What is a map?")
+    told: Script = [(Compare, 0.8), (Because, ["trigrams 0.9 (+0.4)", "kind 1 (+0.1)"])]
+    asked = ask(threshold=0.5, reads=True)
+    hit = look(explaining(asked), [near()], (Read, reading), *told)
+    assert isinstance(hit, Hit)
+    assert hit.trace[-1].detail.endswith("; moved most by trigrams 0.9 (+0.4), kind 1 (+0.1)")
+    others: Script = [(Compare, 0.3), (Because, ["kind 2 (-0.5)"])]
+    outcome = miss(look(explaining(asked), [near()], (Read, reading), *others))
+    assert outcome.trace[-1].detail.endswith("is not in [0.5000, 1]; moved most by kind 2 (-0.5)")
+    plain = look(asked, [near()], (Read, reading), told[0], (Touch, None))
+    assert isinstance(plain, Hit) and "moved" not in str(plain.trace)
+
+
+def test_what_cannot_be_explained_is_explained_without_it() -> None:
+    steps: Script = [(Read, READING.asking("What is a map?")), (Compare, 0.8)]
+    failed: Script = [(Because, VerifierError("no words for it")), (Note, None)]
+    hit = look(explaining(ask(threshold=0.5, reads=True)), [near()], *steps, *failed)
+    assert isinstance(hit, Hit)
 
 
 def test_a_verifier_that_reads_is_not_asked_where_nothing_is_near() -> None:

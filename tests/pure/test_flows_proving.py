@@ -5,15 +5,41 @@ import pytest
 
 from stampcache import flows
 from stampcache.decide import Proof
-from stampcache.effects import Effect, Embed, Kept, Nearest, Note, Notice, SamePairs, Touch, Verify
+from stampcache.effects import (
+    Effect,
+    Embed,
+    Fence,
+    Fetch,
+    Kept,
+    Nearest,
+    Note,
+    Notice,
+    SamePairs,
+    Touch,
+    Verify,
+)
 from stampcache.errors import StoreError, VerifierError
 from stampcache.flows import Ask
 from stampcache.model import Reason
-from stampcache.outcome import Hit
+from stampcache.outcome import Hit, Stale
 from stampcache.pairs import Pair, promise_record, withdrawal_record
 from stampcache.ports import Sameness
 from stampcache.shelf import Record
-from tests.asking import EMBEDDED, NOT_STORED, RULES, Script, ask, look, miss, near
+from stampcache.testing import run_script
+from stampcache.testing.contract import NOW
+from tests.asking import (
+    EMBEDDED,
+    NOT_STORED,
+    ONE,
+    RULES,
+    TWO,
+    Script,
+    ask,
+    entry,
+    look,
+    miss,
+    near,
+)
 from tests.promised import promised
 
 PROVED = msgspec.structs.replace(RULES, calibration=None, proof=Proof(max_wrong=0.01))
@@ -57,8 +83,35 @@ def test_a_promise_of_something_else_is_none(promise: object, entries: int) -> N
     assert outcome.reason is Reason.UNPROVED
 
 
+def test_where_nothing_is_proved_no_verifier_is_asked_for_nothing() -> None:
+    asked = ask(rules=PROVED, entries=100, threshold=0.5)
+    assert miss(look(asked, [near()], kept())).reason is Reason.UNPROVED
+    explains = msgspec.structs.replace(asked, explains=True, record=False)
+    outcome = miss(look(explains, [near()], kept(), (Verify, 0.7)))
+    assert outcome.reason is Reason.UNPROVED
+    stale = [(Fetch, entry("k", expires_at=NOW)), (Fence, 7), (Embed, EMBEDDED)]
+    found = run_script(flows.lookup(asked), [*stale, (Nearest, [near()]), kept()])
+    assert (type(found), found.reason) == (Stale, Reason.EXPIRED)
+
+
+def test_a_promise_of_another_version_promises_nothing_and_raises_nothing() -> None:
+    record = promise_record(promised())
+    later = record.body.replace(b"version\x01", b"version\x02")
+    assert later != record.body
+    newer = kept(Record(key=record.key, body=later))
+    outcome = miss(look(ask(rules=PROVED, entries=100), [near(similarity=0.999)], newer))
+    assert outcome.reason is Reason.UNPROVED
+
+
+def test_a_withdrawal_counts_though_nobody_can_read_why() -> None:
+    gone = Record(key="withdrawn:d", body=b"?")
+    proved = kept(gone, promise_record(promised()))
+    outcome = miss(look(ask(rules=PROVED, entries=100), [near(similarity=0.999)], proved))
+    assert (outcome.reason, "cannot be read why" in outcome.detail) == (Reason.UNPROVED, True)
+
+
 def test_a_withdrawn_promise_no_longer_counts() -> None:
-    proved = kept(withdrawal_record("d", "9 of 10 were wrong"), promise_record(promised()))
+    proved = kept(withdrawal_record(promised(), "9 of 10 were wrong"), promise_record(promised()))
     outcome = miss(look(ask(rules=PROVED, entries=100), [near(similarity=0.999)], proved))
     assert outcome.reason is Reason.UNPROVED
     assert "9 of 10 were wrong" in outcome.detail
@@ -129,6 +182,20 @@ def test_a_drawn_lookup_leaves_its_best_pair_whatever_came_of_it() -> None:
     (second,) = noticed(drawn, [vetoes, near(similarity=0.5)])
     assert (second.entry_id, second.score) == ("p/n", 0.5)
     assert noticed(drawn, []) == []
+
+
+def test_the_pair_of_a_drawn_lookup_is_the_best_whose_evidence_holds() -> None:
+    """It is what every threshold serves that it reaches; the first one is served by none."""
+    drawn = ask(rules=LEARNING, sampled=True, evidence=(ONE,))
+    moved, cited = near("m", 0.85, evidence=(TWO,)), near("c", 0.8, evidence=(ONE, TWO))
+    equal = near("e", 0.7, evidence=(ONE,))
+    (left,) = noticed(drawn, [moved, equal])
+    assert (left.entry_id, left.score, left.served) == ("p/e", 0.7, False)
+    (none,) = noticed(drawn, [moved, cited])
+    assert (none.entry_id, none.score, none.served) == ("p/m", None, False)
+    above = near("m", 0.99, evidence=(TWO,)), near("e", 0.95, evidence=(ONE,))
+    (served,) = noticed(drawn, list(above), (Touch, None))
+    assert (served.entry_id, served.score, served.served) == ("p/e", 0.95, True)
 
 
 def test_under_a_promise_that_is_missing_pairs_are_drawn_so_that_there_can_be_one() -> None:

@@ -6,8 +6,10 @@ import pytest
 from msgspec.structs import replace
 
 from stampcache import flows, pairs
-from stampcache.calibration import Subject
+from stampcache.calibration import Subject, watched
+from stampcache.calibration.labels import settled
 from stampcache.drivers import Ports, run
+from stampcache.effects import Flow, Keep, Kept, Take
 from stampcache.flows.labelling import Compared
 from stampcache.ports import Sameness
 from stampcache.shelf import Record
@@ -98,6 +100,46 @@ def test_a_call_is_about_one_tenant() -> None:
     ]
 
 
+def test_a_call_is_about_one_scope_of_a_tenant() -> None:
+    world = World()
+    world.wait(*[pair(stored=str(at), scope=f"audience {at % 2}") for at in range(4)])
+    assert world.compared() == world.compared() == Compared(same=2)
+    assert [sorted(int(stored) % 2 for _, stored in call) for call in world.judge.asked] == [
+        [1, 1],
+        [0, 0],
+    ]
+
+
+def test_what_was_drawn_comes_before_what_a_decider_was_in_doubt_of() -> None:
+    world = World()
+    doubtful = [pair(stored=f"doubt {at}", sampled=False) for at in range(5)]
+    world.wait(pair(stored="drawn"), *doubtful)
+    assert world.compared(most=2) == Compared(same=2)
+    assert world.judge.asked[0][0] == ("a?", "drawn")
+
+
+def test_each_draw_of_a_pair_counts_and_the_judge_reads_it_once() -> None:
+    world = World()
+    world.wait(*[pair(at=NOW + at) for at in range(3)])
+    assert world.compared() == Compared(same=3)
+    assert world.judge.asked == [[("a?", "b?")]]
+    kept = pairs.labels_of(world.store.shelf.kept(pairs.LABELS, 99))
+    assert len(settled(kept, pair().subject)) == 3
+
+
+def test_a_batch_that_another_worker_took_is_not_judged() -> None:
+    world = World()
+    world.wait(pair())
+    flow = flows.compared("judge", NOW, 9)
+    kept = next(flow)
+    assert isinstance(kept, Kept)
+    take = flow.send(world.store.shelf.kept(pairs.WAITING, 9))
+    assert isinstance(take, Take)
+    with pytest.raises(StopIteration) as ended:
+        flow.send([])
+    assert ended.value.value == Compared()
+
+
 def test_what_a_judge_did_not_say_waits_again_three_times() -> None:
     world = World(b=FAILED)
     world.wait(pair(stored="a"), pair(stored="b"))
@@ -135,6 +177,24 @@ def test_labels_of_a_forgotten_tenant_are_not_kept() -> None:
     assert world.labels() == []
 
 
+def drive(flow: Flow[int], world: World, *, until: type[Keep]) -> Flow[int]:
+    """Perform a flow up to its first effect of a kind, and return the rest of it."""
+    effect = next(flow)
+    assert isinstance(effect, until)
+    effect.on(world.store.shelf)
+
+    def rest() -> Flow[int]:
+        after = flow.send(None)
+        while True:
+            try:
+                after = flow.send((yield after))
+            except StopIteration as end:
+                done: int = end.value
+                return done
+
+    return rest()
+
+
 # -- the watch over a promise ----------------------------------------------------------------------
 
 
@@ -150,6 +210,19 @@ def test_wrong_hits_that_were_drawn_withdraw_the_promise_for_all_processes() -> 
     (why,) = world.withdrawn().values()
     assert "judged hits were wrong" in why
     assert wrong(world, 10) == 0, "it is withdrawn once"
+
+
+def test_of_two_workers_neither_undoes_what_the_other_one_saw() -> None:
+    """Both have labelled some wrong hits before either looks at the promise."""
+    world = World()
+    world.promise()
+    made = [pair(stored=f"{at}") for at in range(4)]
+    flows_of = [
+        flows.label([(one, False) for one in half], "judge", NOW) for half in (made[:2], made[2:])
+    ]
+    halves = [drive(one, world, until=Keep) for one in flows_of]
+    assert [run(one, world.ports) for one in halves] == [1, 0]
+    assert len(world.withdrawn()) == 1
 
 
 def test_right_hits_leave_the_promise_as_it_is() -> None:
@@ -183,8 +256,12 @@ def test_promises_of_two_rates_on_the_same_labels_are_watched_apart() -> None:
     world.promise(max_wrong=0.5, threshold=0.5)
     made = [(pair(stored=f"{at}"), at % 5 > 0) for at in range(40)]
     assert run(flows.label(made, "judge", NOW), world.ports) == 1
-    kept = pairs.monitors_of(world.store.shelf.kept(pairs.MONITORS, 9))
-    assert {monitor.max_wrong: monitor.withdrawn for monitor in kept}[0.01]
+    labels = pairs.labels_of(world.store.shelf.kept(pairs.LABELS, 99))
+    ended = {
+        rate: watched(promised(max_wrong=rate, threshold=0.5), labels).withdrawn
+        for rate in (0.01, 0.5)
+    }
+    assert ended == {0.01: True, 0.5: False}
 
 
 def test_reports_are_labels_but_no_samples() -> None:

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from stampcache.calibration import (
+    REPORT,
     Labelled,
     Lack,
     Promise,
@@ -104,13 +105,33 @@ def test_the_latest_label_counts_and_at_one_time_the_worse_one() -> None:
 def test_reports_decide_over_pairs_that_were_drawn_and_else_only_against() -> None:
     said = [
         label(1, 0.7, True, at=1.0),
-        label(1, None, False, at=2.0, sampled=False),
-        label(2, 0.8, False, at=1.0, sampled=False),
-        label(3, 0.9, True, at=1.0, sampled=False),
+        label(1, None, False, at=2.0, sampled=False, labeller=REPORT),
+        label(2, 0.8, False, at=1.0, sampled=False, labeller=REPORT),
+        label(3, 0.9, True, at=1.0, sampled=False, labeller=REPORT),
+        label(4, 0.9, False, at=1.0, sampled=False, labeller="judge"),
     ]
     found = {one.asked: one for one in settled(said, SUBJECT)}
     assert set(found) == {"asked 1", "asked 2"}
     assert (found["asked 1"].same, found["asked 1"].score) == (False, 0.7)
+
+
+def test_each_draw_of_a_pair_counts_with_its_latest_label() -> None:
+    draws = [label(1, drawn_at=float(at), at=float(at), same=at < 2) for at in range(3)]
+    again = replace(draws[0], labeller="a judge", at=0.5)
+    found = settled([*draws, again, label(2)], SUBJECT)
+    assert sorted((one.asked, one.same) for one in found) == [
+        ("asked 1", False),
+        ("asked 1", False),
+        ("asked 1", False),
+        ("asked 2", True),
+    ]
+
+
+def test_a_popular_wrong_pair_is_as_often_among_the_pairs_as_among_the_hits() -> None:
+    popular = [label(999, 0.985, False, drawn_at=float(at)) for at in range(30)]
+    once = proved([*falling(400), popular[0]])
+    often = proved([*falling(400), *popular])
+    assert once.threshold < 0.985 < often.threshold
 
 
 def test_pairs_that_share_a_question_are_one_group() -> None:

@@ -64,7 +64,8 @@ def show(fit: Fit, scores: NDArray[np.float64], threshold: float) -> None:
         if len(at) >= 20:
             share = float((scores[at] >= threshold).mean())
             print(
-                f"{'same ' if same else 'other'} {source:10} {how[:44]:44} {len(at):5} served {share:6.1%}"
+                f"{'same ' if same else 'other'} {source:10} {how[:44]:44} {len(at):5} "
+                f"served {share:6.1%}"
             )
 
 

@@ -1,5 +1,6 @@
 """Puts together what is fitted: the word table, the pairs and their features."""
 
+import contextlib
 import random
 import zlib
 from collections.abc import Sequence
@@ -96,9 +97,9 @@ def all_pairs(data: Path, embedding: Embedding, related: dict[str, list[str]]) -
     found = [*sources.written(SEED), *sources.kmemo(data), *sources.mtrag(data)]
     found += sources.checklist(data, SEED)
     banking = sources.banking(data)
-    for source, questions in sources.standing(data).items():
-        if len(questions) > MOST:
-            questions = sorted(random.Random(f"{SEED}:{source}").sample(questions, MOST))
+    for source, standing in sources.standing(data).items():
+        drawn = random.Random(f"{SEED}:{source}").sample(standing, min(MOST, len(standing)))
+        questions = sorted(drawn) if len(standing) > MOST else standing
         found += sources.made(questions, source, substituting, SEED)
         if source != "written":
             found += sources.nearest(questions, embedding(questions), source, banking)
@@ -114,17 +115,11 @@ def all_pairs(data: Path, embedding: Embedding, related: dict[str, list[str]]) -
 
 def assembled(pairs: Sequence[Pair], embedding: Embedding, table: Table) -> Fit:
     """Return the pairs that can be read, with their features."""
-    sides: dict[str, Side | None] = {}
-
-    def side(text: str) -> Side | None:
-        if text not in sides:
-            try:
-                sides[text] = read(text, table)
-            except VerifierError:
-                sides[text] = None
-        return sides[text]
-
-    kept = [one for one in pairs if side(one.one) and side(one.other)]
+    sides: dict[str, Side] = {}
+    for text in {text for one in pairs for text in (one.one, one.other)}:
+        with contextlib.suppress(VerifierError):  # what it abstains from is not fitted
+            sides[text] = read(text, table)
+    kept = [one for one in pairs if one.one in sides and one.other in sides]
     ones, others = embedding([one.one for one in kept]), embedding([one.other for one in kept])
     similarities = np.einsum("ij,ij->i", ones, others).tolist()
     rows = [

@@ -35,14 +35,22 @@ for a business account|for children|on weekends|on my phone|for students|without
 |for international orders|for non-members|with a gift card|for a used car|for digital products
 |without an account|in the mobile app|for new hires|for contractors|under 18|over 65|with kids
 """.replace("\n", "").split("|")
-_SCOPE = "all|only|any|every|some|both|the first|the last|most of|half of|none of".split("|")
+_SCOPES = "all|only|any|every|some|both|the first|the last|most of|half of|none of"
+_SCOPE = _SCOPES.split("|")
 _SCOPED = re.compile(r"\b(the|my|a|an|all|any|every|some|each|both)\b (?=[a-z]{3,})", re.I)
 _NUMBER = re.compile(r"(?<![\w.])\d+(?:[.,]\d+)*")
-_WORD_NUMBERS = (
-    "two three four five six seven eight nine ten twelve twenty thirty fifty hundred".split()
-)
-_DATES = "January February March April May June July August September October November December Monday Tuesday Wednesday Thursday Friday Saturday Sunday".split()  # fmt: skip
-_TIMES = "last year|next year|this year|last month|next month|yesterday|tomorrow|today|this week|next week|in 2019|in 2021|in 2024|in the 1990s|since 2020".split("|")  # fmt: skip
+_WORDS = "two three four five six seven eight nine ten twelve twenty thirty fifty hundred"
+_MONTHS = """
+January February March April May June July August September October November December
+"""
+_DAYS = "Monday Tuesday Wednesday Thursday Friday Saturday Sunday"
+_DATED = """
+last year|next year|this year|last month|next month|yesterday|tomorrow|today|this week|next week
+|in 2019|in 2021|in 2024|in the 1990s|since 2020
+"""
+_WORD_NUMBERS = _WORDS.split()
+_DATES = [*_MONTHS.split(), *_DAYS.split()]
+_TIMES = _DATED.replace("\n", "").split("|")
 _HOW = re.compile(
     r"^(?:how (?:do|can|should|would) (?:i|we|you)|how to) (?P<what>.+?)[?.! ]*$", re.I
 )
@@ -50,8 +58,8 @@ _CAN = re.compile(r"^(?:can|could|may|should|do) (?:i|we) (?P<what>.+?)[?.! ]*$"
 _OTHERS_HOW = """
 How long does it take to {}?|How much does it cost to {}?|Why should I {}?|When can I {}?|
 Where can I {}?|Can I {}?|Who can {}?|How often can I {}?|What happens if I {}?|Do I have to {}?|
-How do I avoid having to {}?|How do I not {}?|How can I stop someone who wants to {}?|What happens if I don't {}?|
-Why can't I {}?|Is it free to {}?|Is it safe to {}?
+How do I avoid having to {}?|How do I not {}?|How can I stop someone who wants to {}?|
+What happens if I don't {}?|Why can't I {}?|Is it free to {}?|Is it safe to {}?
 """.replace("\n", "").split("|")
 _WHAT = re.compile(r"^what (?:is|are|was|were) (?P<what>.+?)[?.! ]*$", re.I)
 _OTHERS_WHAT = """
@@ -60,8 +68,16 @@ How much does {} cost?|What are the risks of {}?|What is not {}?|What are altern
 Who uses {}?|What is the history of {}?|How do I change {}?
 """.replace("\n", "").split("|")
 _ROUTE = re.compile(r"\bfrom (?P<a>(?:the |my |a )?\w+) to (?P<b>(?:the |my |a )?\w+)", re.I)
-_AROUND = re.compile(r"\b(?P<a>\w{3,}) (?P<m>before|after|instead of|than|into|over|without|for) (?P<b>(?:the |my |a )?\w{3,})", re.I)  # fmt: skip
-_NEGATED = re.compile(r"\b(do|does|did|can|could|should|would|will|is|are|was|were) (i|you|we|it|they|he|she|the \w+|my \w+|this|that|there)\b", re.I)  # fmt: skip
+_AROUND = re.compile(
+    r"\b(?P<a>\w{3,}) (?P<m>before|after|instead of|than|into|over|without|for) "
+    r"(?P<b>(?:the |my |a )?\w{3,})",
+    re.I,
+)
+_NEGATED = re.compile(
+    r"\b(do|does|did|can|could|should|would|will|is|are|was|were) "
+    r"(i|you|we|it|they|he|she|the \w+|my \w+|this|that|there)\b",
+    re.I,
+)
 
 
 def opposite(text: str, chance: random.Random) -> str | None:
@@ -136,7 +152,12 @@ def scope(text: str, chance: random.Random) -> str | None:
         return None
     one = chance.choice(found)
     word = chance.choice([word for word in _SCOPE if word != one[1].lower()])
-    keep = f" {one[1]}" if one[1].lower() in ("my", "the") and word in ("all", "only", "both", "half of", "most of", "none of") else ""  # fmt: skip
+    keep = (
+        f" {one[1]}"
+        if one[1].lower() in ("my", "the")
+        and word in ("all", "only", "both", "half of", "most of", "none of")
+        else ""
+    )
     return f"{text[: one.start()]}{word}{keep} {text[one.end() :]}"
 
 
@@ -176,8 +197,18 @@ def turned(text: str, chance: random.Random) -> str | None:
 
 
 EVERY: Sequence[Corruption] = (
-    opposite, opposite, negated, number, number, scope, limited, limited, kind, kind, turned
-)  # fmt: skip
+    opposite,
+    opposite,
+    negated,
+    number,
+    number,
+    scope,
+    limited,
+    limited,
+    kind,
+    kind,
+    turned,
+)
 
 
 class Substituting:
@@ -216,8 +247,23 @@ def pairwise(text: str, chance: random.Random) -> tuple[str, str] | None:
     elif draw == 2:
         one, other = chance.sample(_TIMES, 2)
     else:
-        unit = chance.choice(["days", "months", "years", "hours", "people", "dollars", "euros", "km", "users", "items"])  # fmt: skip
-        first, second = chance.sample([1, 2, 3, 4, 5, 7, 10, 12, 14, 15, 20, 30, 45, 50, 60, 90, 100, 200, 500], 2)  # fmt: skip
+        unit = chance.choice(
+            [
+                "days",
+                "months",
+                "years",
+                "hours",
+                "people",
+                "dollars",
+                "euros",
+                "km",
+                "users",
+                "items",
+            ]
+        )
+        first, second = chance.sample(
+            [1, 2, 3, 4, 5, 7, 10, 12, 14, 15, 20, 30, 45, 50, 60, 90, 100, 200, 500], 2
+        )
         joint = chance.choice(["after", "for", "within", "with"])
         one, other = f"{joint} {first} {unit}", f"{joint} {second} {unit}"
     return f"{what} {one}?", f"{what} {other}?"

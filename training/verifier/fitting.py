@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 
 import numpy as np
+from msgspec import Struct
 from numpy.typing import NDArray
 from sklearn.ensemble import HistGradientBoostingClassifier
 from sklearn.linear_model import LogisticRegression
@@ -67,40 +68,50 @@ def calibration(margin: NDArray[np.float64], same: Flags, weights: Rows) -> tupl
 
 def packed(fitted: HistGradientBoostingClassifier, slope: float, shift: float) -> Packed:
     """Return the trees of a fitted model in complete form (see `stampcache.verifying.trees`)."""
-    trees = [one[0].nodes for one in fitted._predictors]
-    depth = max(int(nodes["depth"].max()) for nodes in trees)
-    features, limits, leaves = [], [], []
-    for nodes in trees:
-        inner = 2**depth - 1
-        feature, limit, leaf = (
-            np.zeros(inner, np.uint8),
-            np.full(inner, np.inf, np.float32),
-            np.zeros(inner + 1, np.float32),
-        )
-        _fill(nodes, 0, 0, depth, feature, limit, leaf)
-        features.append(feature)
-        limits.append(limit)
-        leaves.append(leaf)
+    # scikit-learn shows its trees nowhere else; the test of the packed form would notice a change
+    found = [one[0].nodes for one in fitted._predictors]
+    depth = max(int(nodes["depth"].max()) for nodes in found)
+    trees = [_complete(depth) for _ in found]
+    for tree, nodes in zip(trees, found, strict=True):
+        _fill(tree, nodes, 0, 0, depth)
     return Packed(
-        count=len(trees), depth=depth,
-        features=np.concatenate(features).tobytes(),
-        limits=np.concatenate(limits).astype("<f4").tobytes(),
-        leaves=np.concatenate(leaves).astype("<f4").tobytes(),
-        start=float(fitted._baseline_prediction.ravel()[0]), slope=slope, shift=shift,
-    )  # fmt: skip
+        count=len(trees),
+        depth=depth,
+        features=np.concatenate([one.feature for one in trees]).tobytes(),
+        limits=np.concatenate([one.limit for one in trees]).astype("<f4").tobytes(),
+        leaves=np.concatenate([one.leaf for one in trees]).astype("<f4").tobytes(),
+        start=float(fitted._baseline_prediction.ravel()[0]),
+        slope=slope,
+        shift=shift,
+    )
 
 
-def _fill(nodes, at: int, place: int, left: int, feature, limit, leaf) -> None:
+class Complete(Struct):
+    """One tree in complete form, to be filled in."""
+
+    feature: NDArray[np.uint8]
+    limit: Rows
+    leaf: Rows
+
+
+def _complete(depth: int) -> Complete:
+    inner = 2**depth - 1
+    limit = np.full(inner, np.inf, np.float32)
+    return Complete(np.zeros(inner, np.uint8), limit, np.zeros(inner + 1, np.float32))
+
+
+def _fill(tree: Complete, nodes: NDArray[np.void], at: int, place: int, left: int) -> None:
+    """Copy a node to its place, and what is below it; a leaf that comes early is handed down."""
     node = nodes[at]
     if left == 0:
-        leaf[place - len(feature)] = node["value"]
+        tree.leaf[place - len(tree.feature)] = node["value"]
     elif node["is_leaf"]:
-        _fill(nodes, at, 2 * place + 1, left - 1, feature, limit, leaf)
+        _fill(tree, nodes, at, 2 * place + 1, left - 1)
     else:
-        feature[place] = node["feature_idx"]
-        limit[place] = _below(float(node["num_threshold"]))
-        _fill(nodes, int(node["left"]), 2 * place + 1, left - 1, feature, limit, leaf)
-        _fill(nodes, int(node["right"]), 2 * place + 2, left - 1, feature, limit, leaf)
+        tree.feature[place] = node["feature_idx"]
+        tree.limit[place] = _below(float(node["num_threshold"]))
+        _fill(tree, nodes, int(node["left"]), 2 * place + 1, left - 1)
+        _fill(tree, nodes, int(node["right"]), 2 * place + 2, left - 1)
 
 
 def _below(limit: float) -> np.float32:

@@ -15,7 +15,8 @@ _CLOSINGS = """
  Appreciate it.| I'd like to know.
 """.replace("\n", "").split("|")
 _HOW_TO = re.compile(
-    r"^(?:how (?:do|can|would|should|could) (?:i|we|you|one)|how to|what(?:'s| is) the (?:best |right )?way to"
+    r"^(?:how (?:do|can|would|should|could) (?:i|we|you|one)|how to"
+    r"|what(?:'s| is) the (?:best |right )?way to"
     r"|what are the steps to|what steps do i need to take to|what do i (?:need to|have to) do to"
     r"|what should i do to|steps to|is there a way to|what is the process to|can you tell me how to"
     r"|please tell me how to|i want to know how to|what is the procedure to) (?P<what>.+?)[?.! ]*$",
@@ -45,9 +46,10 @@ _CAN_FORMS = """
 Can I {}?|Is it possible to {}?|Am I able to {}?|Could I {}?|Is it possible for me to {}?|
 Would I be able to {}?|am i allowed to {}|Is there any way I can {}?|Do you let me {}?
 """.replace("\n", "").split("|")
-_MUST_FORMS = (
-    "Should I {}?|Do I need to {}?|Is it necessary to {}?|Must I {}?|Do I have to {}?".split("|")
-)
+_MUST = """
+Should I {}?|Do I need to {}?|Is it necessary to {}?|Must I {}?|Do I have to {}?
+"""
+_MUST_FORMS = _MUST.replace("\n", "").split("|")
 _WHY = re.compile(r"^why (?P<aux>is|are|was|were|did|does|do) (?P<what>.+?)[?.! ]*$", re.I)
 _LONG = re.compile(r"^how long (?:does|do|will|would) (?:it take )?(?P<what>.+?)[?.! ]*$", re.I)
 
@@ -80,11 +82,26 @@ buy/purchase|price/cost|cost/price|begin/start|start/begin|error/problem|problem
 """.replace("\n", "").split("|")
 _SAME_WORDS = [tuple(pair.split("/", 1)) for pair in SYNONYMS]
 _NUMBERS = {
-    "two": "2", "three": "3", "four": "4", "five": "5", "six": "6", "seven": "7", "eight": "8",
-    "nine": "9", "ten": "10", "twelve": "12", "twenty": "20", "thirty": "30", "fifty": "50",
-}  # fmt: skip
-_LEADING = re.compile(r"^(?P<main>.{12,}?) (?P<rest>(?:in|on|for|with|during|after|before|at|from) (?:the |my |a |an )?\w+(?: \w+)?)[?.! ]*$")  # fmt: skip
-_SMALL = frozenset("a an the my your our is are do does i to of please can you me for it".split())
+    "two": "2",
+    "three": "3",
+    "four": "4",
+    "five": "5",
+    "six": "6",
+    "seven": "7",
+    "eight": "8",
+    "nine": "9",
+    "ten": "10",
+    "twelve": "12",
+    "twenty": "20",
+    "thirty": "30",
+    "fifty": "50",
+}
+_LEADING = re.compile(
+    r"^(?P<main>.{12,}?) (?P<rest>(?:in|on|for|with|during|after|before|at|from) "
+    r"(?:the |my |a |an )?\w+(?: \w+)?)[?.! ]*$"
+)
+_SMALL_WORDS = "a an the my your our is are do does i to of please can you me for it"
+_SMALL = frozenset(_SMALL_WORDS.split())
 
 
 def _fill(form: str, what: str) -> str:
@@ -207,7 +224,23 @@ def keywords(text: str, chance: random.Random) -> str | None:
     return " ".join(kept) if 3 <= len(kept) < len(words) else None
 
 
-EVERY: Sequence[Rewording] = (form, form, form, form, opened, closed, synonym, synonym, synonym, typo, careless, digits, led, led, keywords)  # fmt: skip
+EVERY: Sequence[Rewording] = (
+    form,
+    form,
+    form,
+    form,
+    opened,
+    closed,
+    synonym,
+    synonym,
+    synonym,
+    typo,
+    careless,
+    digits,
+    led,
+    led,
+    keywords,
+)
 
 
 def reword(text: str, chance: random.Random, times: int) -> str:

@@ -122,7 +122,11 @@ def mtrag(data: Path) -> Iterator[Pair]:
                 yield Pair(one, other, True, "mtrag", "rewrite", 1.0)
 
 
-_POINTING = re.compile(r"\b(?:it|its|they|them|their|this|that|these|those|he|she|his|her|there|more|else|other|one|ones|same)\b", re.I)  # fmt: skip
+_POINTING = re.compile(
+    r"\b(?:it|its|they|them|their|this|that|these|those|he|she|his|her|there|more|else|other|one"
+    r"|ones|same)\b",
+    re.I,
+)
 
 
 def stands_alone(turn: str, rewrite: str) -> bool:

@@ -37,7 +37,7 @@ def weights(words: Sequence[str], kept: Sequence[str]) -> bytes:
     """Return how rare each word is, from 0 to 255, by the logarithm of its rank."""
     ranks = {word: rank for rank, word in enumerate(words, 1)}
     top = np.log(len(words) + 1.0)
-    return bytes(int(round(255 * float(np.log(ranks[word] + 1.0) / top))) for word in kept)
+    return bytes(round(255 * float(np.log(ranks[word] + 1.0) / top)) for word in kept)
 
 
 def projected(vectors: NDArray[np.float32]) -> bytes:
@@ -46,7 +46,8 @@ def projected(vectors: NDArray[np.float32]) -> bytes:
     _, directions = np.linalg.eigh(centred.T @ centred)
     main = centred @ directions[:, ::-1][:, :WIDTH]
     scaled = main / np.linalg.norm(main, axis=1, keepdims=True)
-    return np.clip(np.rint(scaled * 127 * 1.4), -127, 127).astype(np.int8).tobytes()
+    small = np.clip(np.rint(scaled * 127 * 1.4), -127, 127).astype(np.int8)
+    return bytes(small.tobytes())
 
 
 def related(words: Sequence[str], vectors: NDArray[np.float32]) -> dict[str, list[str]]:

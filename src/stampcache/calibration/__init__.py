@@ -7,9 +7,9 @@ withdraws it, `curve` is what there is to choose from (ADR 0024).
 
 from stampcache.calibration.bounds import Interval, interval, needed
 from stampcache.calibration.curve import Point, curve
-from stampcache.calibration.labels import Labelled, Subject
-from stampcache.calibration.monitor import Monitor, monitor_of
-from stampcache.calibration.promise import Lack, Promise, Promises, Refusal, promises_from
+from stampcache.calibration.labels import REPORT, Labelled, Subject, digest_of
+from stampcache.calibration.monitor import Monitor, monitor_of, watched
+from stampcache.calibration.promise import DELTA, Lack, Promise, Promises, Refusal, promises_from
 from stampcache.calibration.proof import prove
 from stampcache.calibration.thresholds import (
     LOWEST,
@@ -21,8 +21,10 @@ from stampcache.calibration.thresholds import (
 )
 
 __all__ = [
+    "DELTA",
     "LOWEST",
     "MINILM",
+    "REPORT",
     "Calibration",
     "Interval",
     "Labelled",
@@ -37,9 +39,11 @@ __all__ = [
     "as_calibration",
     "calibration_for",
     "curve",
+    "digest_of",
     "interval",
     "monitor_of",
     "needed",
     "promises_from",
     "prove",
+    "watched",
 ]

@@ -9,6 +9,9 @@ from msgspec.structs import replace
 
 from stampcache.errors import ConfigError
 
+REPORT = "report"
+"""The labeller of what users reported of their own accord."""
+
 
 class Subject(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """What a threshold belongs to: another one of any of these has another wrong-hit rate.
@@ -27,7 +30,9 @@ class Labelled(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     ``score`` is the decider's (higher is surer; ``None``: vetoed, never served), ``similarity`` the
     cosine. ``labeller`` names who said so, ``at`` when (epoch seconds). ``sampled``: drawn at random
     from the candidates, as a proof needs; what somebody reported of their own accord is not.
-    ``group``: pairs of one group depend on each other; empty: those that share a question do.
+    ``drawn_at`` tells one draw of a pair from another (epoch seconds), and ``served`` whether a cache
+    served it then. ``group``: pairs of one group depend on each other; empty: those that share a
+    question do.
 
     Raises:
         ConfigError: the score is no finite number.
@@ -43,6 +48,8 @@ class Labelled(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     subject: Subject
     sampled: bool = True
     group: str = ""
+    drawn_at: float = 0.0
+    served: bool = False
 
     def __post_init__(self) -> None:
         if self.score is not None and not isfinite(self.score):
@@ -52,18 +59,27 @@ class Labelled(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
 
 def settled(labels: Iterable[Labelled], subject: Subject) -> list[Labelled]:
-    """Return one label for each pair of this subject, in an order that depends on the texts alone.
+    """Return one label for each draw of a pair of this subject, in an order by the texts alone.
 
-    The latest label counts, and of two at one time the one that says "not the same"; a report of a pair
-    that was drawn is a label like any other. A report of a pair that was not drawn counts only if it
-    speaks against the promise, since nobody reports at random.
+    A pair that is asked often is drawn often, and is as often among the hits. All its draws have one
+    label: the latest, and of two at one time the one that says "not the same"; a report of a pair that
+    was drawn is a label like any other. Of a pair that was not drawn only a report counts, once, and only
+    if it speaks against the promise, since nobody reports at random; what was judged because a decider
+    was in doubt is no sample either.
     """
     of_pair: dict[tuple[str, str], list[Labelled]] = {}
     for label in labels:
         if label.subject == subject:
             of_pair.setdefault((label.asked, label.stored), []).append(label)
-    latest = (_latest(given) for given in of_pair.values())
-    return sorted((one for one in latest if one.sampled or not one.same), key=drawn)
+    found = (one for given in of_pair.values() for one in [_latest(given)] * _times(given))
+    return sorted(found, key=drawn)
+
+
+def _times(given: Sequence[Labelled]) -> int:
+    """Return how often a pair counts that has these labels."""
+    draws = len({label.drawn_at for label in given if label.sampled})
+    against = any(label.labeller == REPORT and not label.same for label in given)
+    return draws or int(against)
 
 
 def _latest(given: Sequence[Labelled]) -> Labelled:

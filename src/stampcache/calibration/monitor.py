@@ -8,12 +8,13 @@ the stake enters later, so that long good times do not hide what comes after (Sh
 "E-detectors", 2023).
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from msgspec import Struct
 from msgspec.structs import replace
 
 from stampcache.calibration.bounds import check_share
+from stampcache.calibration.labels import Labelled
 from stampcache.calibration.promise import Promise, percent
 from stampcache.errors import ConfigError
 
@@ -86,6 +87,24 @@ def monitor_of(promise: Promise, *, alarm: float = ALARM) -> Monitor:
         ConfigError: ``alarm`` is not between 0 and 1.
     """
     return Monitor(digest=promise.digest, max_wrong=promise.max_wrong, alarm=alarm)
+
+
+def watched(promise: Promise, labels: Iterable[Labelled]) -> Monitor:
+    """Return the monitor of a promise after all labels, oldest first, of hits that it speaks of.
+
+    It is reckoned from the labels each time, so that of two who add some at once neither undoes what the
+    other one saw. Each draw counts once, by its latest label; reports are no draws.
+    """
+    of_draw: dict[tuple[str, str, float], bool] = {}
+    for label in labels:
+        covered = label.sampled and label.served and label.subject == promise.subject
+        reached = label.score is not None and label.score >= promise.threshold
+        if covered and reached and label.drawn_at >= promise.made_at:
+            of_draw[label.asked, label.stored, label.drawn_at] = label.same
+    monitor = monitor_of(promise)
+    for same in of_draw.values():
+        monitor = monitor.seen(same=same)
+    return monitor
 
 
 def _waiting(judged: int) -> float:

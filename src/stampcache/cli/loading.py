@@ -21,5 +21,10 @@ def load(place: str, *, option: str) -> object:
         sys.path.insert(0, here)
     try:
         return getattr(importlib.import_module(module), name)
-    except (ImportError, AttributeError) as error:
+    except (ImportError, AttributeError, ValueError, TypeError) as error:
         raise ConfigError(f"There is no {place} to import ({error}).") from error
+    except Exception as error:
+        said = f"{type(error).__name__}: {error}"
+        raise ConfigError(
+            f"{module} cannot be imported ({said}); mend it, or name another."
+        ) from error

@@ -3,6 +3,7 @@
 import time
 from collections.abc import Sequence
 from pathlib import Path
+from types import MappingProxyType
 from typing import Annotated
 
 import typer
@@ -13,6 +14,7 @@ from rich.table import Table
 
 from stampcache import tuning
 from stampcache.calibration import Point, Promise, Subject
+from stampcache.calibration.bounds import check_share
 from stampcache.cli.loading import load
 from stampcache.cli.options import AsJson, Url
 from stampcache.cli.screen import bar, one_line, screen, write_json
@@ -24,6 +26,7 @@ from stampcache.ports import Store
 from stampcache.tuning import Known, Tuned
 
 _POINTS_SHOWN = 12
+_SAID = MappingProxyType({"y": True, "n": False, "q": None})
 
 
 def tune(
@@ -67,6 +70,7 @@ def tune(
     """
     if judge is not None and by_hand:
         raise ConfigError("--judge and --by-hand are given; one of both labels.")
+    check_share("max_wrong", max_wrong)  # before anybody labels for nothing
     store = existing_store(url)
     try:
         if judge is not None:
@@ -127,12 +131,17 @@ def _judged(store: Store, place: str, *, limit: int, per_minute: int, deadline_s
 
 
 def _asked(pair: Pair) -> bool | None:
-    """Show a pair to a person; ``None`` when that is enough."""
+    """Show a pair to a person until it is clear what is said; ``None`` when that is enough."""
     console = screen()
     console.print(f"asked   {one_line(pair.asked, limit=None)}")
     console.print(f"stored  {one_line(pair.stored, limit=None)}")
-    said = typer.prompt("Would one answer serve both equally well? [y/n, q to end]", default="q")
-    return {"y": True, "n": False}.get(said.strip().lower()[:1])
+    while True:
+        said = typer.prompt(
+            "Would one answer serve both equally well? [y/n, q to end]", default="q"
+        )
+        word = said.strip().lower()[:1]
+        if word in _SAID:
+            return _SAID[word]
 
 
 def _as_json(tuned: Tuned, known: Known) -> dict[str, object]:

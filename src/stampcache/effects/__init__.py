@@ -22,6 +22,7 @@ from stampcache.effects.corpora import (
     Swept,
 )
 from stampcache.effects.entries import (
+    Because,
     Clear,
     Compare,
     Embed,
@@ -68,6 +69,7 @@ from stampcache.effects.shelf import Keep, Kept, OnShelf, Take
 __all__ = [
     "Alike",
     "AskJudge",
+    "Because",
     "Begin",
     "Block",
     "Clear",

@@ -87,6 +87,15 @@ class Compare(Effect[float], frozen=True):
     similarity: float
 
 
+class Because(Effect[Sequence[str]], frozen=True):
+    """What moves that probability most, where the verifier can say so."""
+
+    asking: Asking
+    stored: str
+    seen: bytes
+    similarity: float
+
+
 class Retrieve(Effect[Sequence[Evidence]], frozen=True):
     """What a question retrieves now."""
 

@@ -25,7 +25,8 @@ class Ask(Struct, frozen=True, kw_only=True):
     ``embedder`` is the stamp in the Partition, ``revision`` that by which the model answered last.
     With ``allow_stale`` a stale entry of this very question is enough: no other one is looked for.
     ``controls`` are those in force, and ``slot`` the number of the answer in a variety. ``sampled``: its
-    pair was drawn for a label; ``entries`` are about those of the store.
+    pair was drawn for a label; ``entries`` are about those of the store. ``explains``: somebody wants to
+    know why.
     """
 
     request: Request
@@ -43,6 +44,7 @@ class Ask(Struct, frozen=True, kw_only=True):
     slot: int = 0
     sampled: bool = False
     entries: int = 0
+    explains: bool = False
 
 
 class Seen:

@@ -12,6 +12,8 @@ from stampcache.guards import Profile, profile_entry
 
 GUARDS = "guards-2"
 """Counts up whenever guards begin to see, or no longer see, a difference."""
+COSINE = "cosine"
+"""What decides where there is no verifier, besides guards; no verifier may be called so."""
 
 
 class Comparing(Struct, frozen=True, kw_only=True):
@@ -30,7 +32,7 @@ class Comparing(Struct, frozen=True, kw_only=True):
     @property
     def decider(self) -> str:
         """What decides, with its version: a promise holds for it alone."""
-        return f"{self.verifier or 'cosine'}+{GUARDS}"
+        return f"{self.verifier or COSINE}+{GUARDS}"
 
 
 AS_MEASURED = Comparing()

@@ -1,12 +1,12 @@
 """Pairs get their labels, and promises are watched by them (pure; ADR 0024)."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 from msgspec import Struct
 from msgspec.structs import replace
 
 from stampcache import pairs
-from stampcache.calibration import Labelled, monitor_of
+from stampcache.calibration import REPORT, Labelled, Subject, watched
 from stampcache.effects import Flow, Keep, Kept, SamePairs, Take
 from stampcache.pairs import Pair
 from stampcache.ports import Sameness
@@ -30,20 +30,15 @@ class Compared(Struct, frozen=True):
 
 def compared(labeller: str, now: float, most: int) -> Flow[Compared]:
     """Have a judge label pairs that wait, in one call; whatever fails waits again, three times."""
-    records = yield from Kept(pairs.WAITING, _LOOKED_AT)
-    # one call is about one tenant's questions: a question may try to talk the judge into something
-    records = [one for one in records if one.tenant == records[0].tenant][: min(BATCH, most)]
-    taken = set((yield from Take(pairs.WAITING, [record.key for record in records])))
-    waiting = pairs.pairs_of(record for record in records if record.key in taken)
+    waiting = yield from _taken(most)
     if not waiting:
         return Compared()
-    said: Sequence[Sameness] = yield from SamePairs([(one.asked, one.stored) for one in waiting])
-    told = [(pair, one) for pair, one in zip(waiting, said, strict=True) if not one.failure]
-    failed = [
-        replace(pair, attempts=pair.attempts + 1)
-        for pair, one in zip(waiting, said, strict=True)
-        if one.failure
-    ]
+    texts = list(dict.fromkeys((one.asked, one.stored) for one in waiting))
+    said: Sequence[Sameness] = yield from SamePairs(texts)
+    of_text = dict(zip(texts, said, strict=True))
+    both = [(pair, of_text[pair.asked, pair.stored]) for pair in waiting]
+    told = [(pair, one) for pair, one in both if not one.failure]
+    failed = [replace(pair, attempts=pair.attempts + 1) for pair, one in both if one.failure]
     again = pairs.waiting(pair for pair in failed if pair.attempts < _ATTEMPTS)
     if again:
         yield from Keep(pairs.WAITING, again, pairs.WAITING_KEPT)
@@ -51,6 +46,24 @@ def compared(labeller: str, now: float, most: int) -> Flow[Compared]:
     withdrawn = yield from label(labelled, labeller, now)
     same = sum(is_same for _, is_same in labelled)
     return Compared(same, len(labelled) - same, len(failed), withdrawn)
+
+
+def _taken(most: int) -> Flow[Sequence[Pair]]:
+    """Return pairs of one scope that nobody else labels: those that were drawn before all others.
+
+    A question may try to talk the judge into something, so one call is about one scope.
+    """
+    records = yield from Kept(pairs.WAITING, _LOOKED_AT)
+    found = {record.key: one for record in records for one in pairs.pairs_of([record])}
+    if not found:  # what nobody can read is dropped
+        yield from Take(pairs.WAITING, [record.key for record in records])
+        return []
+    drawn_first = sorted(found, key=lambda key: not found[key].sampled)
+    first = found[drawn_first[0]]
+    where = (first.tenant, first.scope)
+    keys = [key for key in drawn_first if (found[key].tenant, found[key].scope) == where]
+    taken = yield from Take(pairs.WAITING, keys[: min(BATCH, most)])
+    return [found[key] for key in taken]
 
 
 def label(labelled: Sequence[tuple[Pair, bool]], labeller: str, now: float) -> Flow[int]:
@@ -65,18 +78,14 @@ def label(labelled: Sequence[tuple[Pair, bool]], labeller: str, now: float) -> F
         for pair, same in labelled
     ]
     yield from _kept(labels)
-    withdrawn = 0
-    for pair, same in labelled:
-        if pair.served and pair.sampled:
-            withdrawn += yield from _watched(pair, same)
-    return withdrawn
+    watched_of = {pair.subject for pair, _ in labelled if pair.served and pair.sampled}
+    return (yield from _watched(watched_of)) if watched_of else 0
 
 
 def reported(served: Sequence[Pair], *, same: bool, now: float) -> Flow[None]:
     """Keep what a user said of pairs that were served: labels, but not drawn ones."""
     labels = [
-        (pair, pair.labelled(same=same, labeller="report", at=now, sampled=False))
-        for pair in served
+        (pair, pair.labelled(same=same, labeller=REPORT, at=now, sampled=False)) for pair in served
     ]
     if labels:
         yield from _kept(labels)
@@ -87,22 +96,22 @@ def _kept(labels: Sequence[tuple[Pair, Labelled]]) -> Flow[None]:
     yield from Keep(pairs.LABELS, records, pairs.LABELS_KEPT)
 
 
-def _watched(pair: Pair, same: bool) -> Flow[int]:
-    """Tell the monitors of what was promised of such pairs about one more; withdraw what it ends."""
+def _watched(subjects: Collection[Subject]) -> Flow[int]:
+    """Withdraw what was promised of such pairs where all labels together speak against it."""
     promises = pairs.promises_of((yield from Kept(pairs.PROMISES, pairs.PROMISES_KEPT)))
-    known = pairs.monitors_of((yield from Kept(pairs.MONITORS, pairs.PROMISES_KEPT)))
-    of_promise = {(monitor.digest, monitor.max_wrong): monitor for monitor in known}
-    ended = 0
-    for promise in promises:
-        covered = promise.subject == pair.subject and (pair.score or 0.0) >= promise.threshold
-        if not covered or promise.digest in promises.withdrawn or pair.at < promise.made_at:
-            continue
-        about = (promise.digest, promise.max_wrong)
-        monitor = of_promise.get(about, monitor_of(promise)).seen(same=same)
-        records = [pairs.monitor_record(monitor)]
-        yield from Keep(pairs.MONITORS, records, pairs.PROMISES_KEPT)
-        if monitor.withdrawn:
-            gone = [pairs.withdrawal_record(promise.digest, str(monitor))]
-            yield from Keep(pairs.PROMISES, gone, pairs.PROMISES_KEPT)
-            ended += 1
-    return ended
+    about = [
+        one for one in promises if one.subject in subjects and one.digest not in promises.withdrawn
+    ]
+    if not about:
+        return 0
+    records = yield from Kept(pairs.LABELS, pairs.LABELS_KEPT)
+    labels = pairs.labels_of(reversed(records))  # oldest first
+    monitors = [(promise, watched(promise, labels)) for promise in about]
+    gone = [
+        pairs.withdrawal_record(promise, str(monitor))
+        for promise, monitor in monitors
+        if monitor.withdrawn
+    ]
+    if gone:
+        yield from Keep(pairs.PROMISES, gone, pairs.PROMISES_KEPT)
+    return len(gone)

@@ -8,11 +8,13 @@ from collections.abc import Sequence
 from stampcache import decide, signature
 from stampcache.decide import Objection
 from stampcache.effects import (
+    Because,
     Compare,
     Embed,
     Fence,
     Flow,
     Nearest,
+    Note,
     Read,
     Retrieve,
     Suspect,
@@ -32,7 +34,6 @@ from stampcache.guards import Asked
 from stampcache.model import (
     Candidate,
     Entry,
-    Evidence,
     Level,
     Reason,
 )
@@ -92,27 +93,43 @@ def _betrayed(ask: Ask, stale: Entry | None, embedded: Embedded) -> Flow[Objecti
 def _choose(ask: Ask, seen: Seen, candidates: Sequence[Candidate]) -> Flow[Outcome]:
     """Serve the best of the candidates that pass every check."""
     known = yield from bar(ask)
+    if known.unproved is not None and candidates and not (ask.sampled or ask.explains):
+        return _not_compared(ask, seen, known.unproved)
     ranked = yield from _ranked(ask, known, candidates)
     said = {one.candidate.entry.id: one.finding for one in ranked if one.finding is not None}
     for one in ranked:
         if one.finding is not None:
-            seen.reject("meaning", one.finding, one.candidate.entry)
+            seen.reject("meaning", one.told(one.finding), one.candidate.entry)
     best = sorted([one for one in ranked if one.finding is None], key=lambda one: -one.rank)
+    drawn: Ranked | None = None  # what any threshold at or below its score would serve
     for one in best:
         entry = one.candidate.entry
         finding = known.against(one.candidate.similarity, one.score)
         if finding is not None and finding.reason is Reason.VERIFIER:
             finding = yield from consulted(ask, one, finding)
-        finding = finding or (yield from _held(ask, entry))
         if finding is None:
-            yield from noticed(ask, ranked, best, one)
+            finding = yield from _held(ask, entry)
+        elif drawn is None and ask.sampled and (yield from _cited(ask, entry)) is None:
+            drawn = one
+        if finding is None:
+            yield from noticed(ask, one, served=True, holds=True)
             return (yield from _served(ask, seen, one))
-        seen.reject("meaning", finding, entry)
+        seen.reject("meaning", one.told(finding), entry)
         said[entry.id] = finding
-    yield from noticed(ask, ranked, best, None)
+    if ranked:
+        left = drawn or (best or ranked)[0]
+        yield from noticed(ask, left, served=False, holds=left is drawn)
     nearest = said.get(candidates[0].entry.id) if candidates else None
     if nearest is not None and seen.stale is None and seen.finding.reason is Reason.NOT_FOUND:
         seen.finding = nearest
+    return seen.outcome(ask)
+
+
+def _not_compared(ask: Ask, seen: Seen, unproved: Objection) -> Outcome:
+    """Return the outcome where nothing is served, whatever a verifier would say."""
+    seen.reject("meaning", unproved)
+    if seen.stale is None and seen.finding.reason is Reason.NOT_FOUND:
+        seen.finding = unproved
     return seen.outcome(ask)
 
 
@@ -129,22 +146,42 @@ def _ranked(ask: Ask, known: Bar, candidates: Sequence[Candidate]) -> Flow[list[
         finding = decide.triage(candidate, asked, floor, verified=verified)
         finding = finding or decide.validity(entry, None, ask.now)
         finding = finding or decide.revision(entry, ask.revision)
-        score = None
+        one = Ranked(candidate, finding)
         if finding is None and verified:
             try:
-                if not ask.comparing.reads:
-                    score = yield from Verify(ask.request.question, entry.question)
-                else:
+                if ask.comparing.reads:
                     asking = asking or (yield from Read(ask.request.question))
-                    score = yield from Compare(
-                        asking, entry.question, entry.seen, candidate.similarity
-                    )
+                one = yield from _scored(ask, candidate, asking)
             except VerifierError as error:
-                finding = yield from failed(ask, Reason.VERIFIER, error)
-        ranked.append(Ranked(candidate, finding, score))
+                one = Ranked(candidate, (yield from failed(ask, Reason.VERIFIER, error)))
+        ranked.append(one)
         if finding is not None and finding.reason is Reason.BELOW_THRESHOLD:
             break  # the others are farther off
     return ranked
+
+
+def _scored(ask: Ask, candidate: Candidate, asking: Asking | None) -> Flow[Ranked]:
+    """Return a candidate with the verifier's score, and where it is explained, with what moved it."""
+    entry = candidate.entry
+    because: tuple[str, ...] = ()
+    if asking is None:
+        score = yield from Verify(ask.request.question, entry.question)
+    else:
+        about = (asking, entry.question, entry.seen, candidate.similarity)
+        score = yield from Compare(*about)
+        if ask.explains:
+            because = yield from _because(Because(*about))
+    if not 0.0 <= score <= 1.0:  # not a number, too: it has no place among others
+        raise VerifierError(f"The score {score} is no probability; a verifier gives one in [0, 1].")
+    return Ranked(candidate, None, score, because)
+
+
+def _because(why: Because) -> Flow[tuple[str, ...]]:
+    try:
+        return tuple((yield from why))
+    except VerifierError as error:
+        yield from Note("explain", error)
+        return ()
 
 
 def _served(ask: Ask, seen: Seen, one: Ranked) -> Flow[Hit]:
@@ -164,15 +201,17 @@ def _served(ask: Ask, seen: Seen, one: Ranked) -> Flow[Hit]:
 
 def _held(ask: Ask, entry: Entry) -> Flow[Objection | None]:
     """Say why the answer to a question that is the same one may not hold now."""
-    finding = None
-    if ask.request.evidence is not None:
-        finding = yield from _grounded(ask, entry, ask.request.evidence)
+    finding = yield from _cited(ask, entry)
     if finding is None and entry.early_at is not None:
         finding = yield from doubted_now(ask, entry)
     return finding
 
 
-def _grounded(ask: Ask, entry: Entry, asked: tuple[Evidence, ...]) -> Flow[Objection | None]:
+def _cited(ask: Ask, entry: Entry) -> Flow[Objection | None]:
+    """Say how the evidence that the asked question has speaks against an entry."""
+    asked = ask.request.evidence
+    if asked is None:
+        return None
     finding = decide.witness(entry, asked)
     if finding is not None:
         return finding

@@ -1,7 +1,5 @@
 """From which score on a candidate is served, and which pair is remembered (pure; ADR 0024)."""
 
-from collections.abc import Sequence
-
 from msgspec import Struct
 
 from stampcache import decide
@@ -34,11 +32,15 @@ class Bar(Struct, frozen=True):
 
 
 class Ranked(Struct, frozen=True):
-    """A candidate with what speaks against it, and its score where a verifier gave one."""
+    """A candidate with what speaks against it, and its score where a verifier gave one.
+
+    ``because``: what moved that score most, where it is explained.
+    """
 
     candidate: Candidate
     finding: Objection | None
     score: float | None = None
+    because: tuple[str, ...] = ()
 
     @property
     def rank(self) -> float:
@@ -48,7 +50,15 @@ class Ranked(Struct, frozen=True):
     def __str__(self) -> str:
         """Say how alike the questions are, as `explain` shows it."""
         scored = "" if self.score is None else f", score {self.score:.4f}"
-        return f"similarity {self.candidate.similarity:.4f}{scored}"
+        return f"similarity {self.candidate.similarity:.4f}{scored}{self._moved}"
+
+    def told(self, finding: Objection) -> Objection:
+        """Return what speaks against it as `explain` shows it."""
+        return Objection(finding.reason, f"{finding.detail}{self._moved}")
+
+    @property
+    def _moved(self) -> str:
+        return f"; moved most by {', '.join(self.because)}" if self.because else ""
 
 
 def bar(ask: Ask) -> Flow[Bar]:
@@ -96,32 +106,32 @@ def consulted(ask: Ask, one: Ranked, finding: Objection) -> Flow[Objection | Non
     return None if said.same else Objection(Reason.JUDGED, str(said))
 
 
-def noticed(
-    ask: Ask, ranked: Sequence[Ranked], best: Sequence[Ranked], served: Ranked | None
-) -> Flow[None]:
+def noticed(ask: Ask, one: Ranked, *, served: bool, holds: bool) -> Flow[None]:
     """Remember the pair of this lookup, if it was drawn, or served, or in doubt.
 
-    ``best`` are those that no guard vetoes, best first: the pair is that of the first, whether or not
-    it is served, so that drawn pairs are what a threshold chooses from.
+    Of a drawn lookup that is the best candidate of those that no guard vetoes and whose evidence
+    ``holds``, whether or not it is served: what every threshold would serve that it reaches. Where there
+    is none, no threshold serves any, and its pair has no score.
     """
-    if ask.rules.proof is None or not ask.record or not ranked:
+    if ask.rules.proof is None or not ask.record:
         return
-    first = served or (best[0] if best else ranked[0])
     threshold = ask.comparing.threshold
-    doubtful = threshold is not None and decide.in_doubt(first.score or 0.0, threshold)
+    doubtful = threshold is not None and decide.in_doubt(one.score or 0.0, threshold)
     if not (ask.sampled or served or doubtful):
         return
-    entry = first.candidate.entry
+    entry = one.candidate.entry
+    servable = one.finding is None and (holds or not ask.sampled)
     pair = Pair(
         asked=ask.request.question,
         stored=entry.question,
-        score=None if first.finding is not None else first.rank,
-        similarity=first.candidate.similarity,
+        score=one.rank if servable else None,
+        similarity=one.candidate.similarity,
         subject=subject(ask),
         entry_id=entry.id,
         tenant=ask.identity.tenant,
+        scope=ask.identity.scope,
         at=ask.now,
         sampled=ask.sampled,
-        served=served is not None,
+        served=served,
     )
     yield from Notice(pair, doubtful)

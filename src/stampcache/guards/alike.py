@@ -17,7 +17,6 @@ _OPPOSITES = frozenset(
         for side in ((one, other), (other, one))
     ]
 )
-_UNOPPOSED = frozenset([fold(word) for word in tables.UNOPPOSED])
 POLAR = frozenset([one for one, _ in _OPPOSITES])
 """Folded words that have an opposite in the table."""
 _SYNONYMS = frozenset(
@@ -37,7 +36,7 @@ def opposite(one: str, other: str) -> bool:
     if {one[-3:], other[-3:]} == _ENDINGS:
         return one[:-3] == other[:-3]
     short, long = (one, other) if len(one) < len(other) else (other, one)
-    if len(short) <= _PREFIXED_LETTERS or not long.endswith(short) or short in _UNOPPOSED:
+    if len(short) <= _PREFIXED_LETTERS or not long.endswith(short):
         return False
     return long[: -len(short)] in tables.OPPOSING_PREFIXES
 

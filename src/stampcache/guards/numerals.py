@@ -34,6 +34,7 @@ _HEAD = re.compile(r"\d+(?:\.\d+)?")
 _HAN_SCALES: Mapping[str, int] = {"十": 10, "百": 100, "千": 1000, "万": 10**4, "亿": 10**8}
 _HAN = "零〇一二两三四五六七八九十百千万亿"
 # A lone numeral is often part of a word (一般, 统一): it counts before a measure word or after 第.
+# Typography often sets a space between digits and Chinese signs, and it changes no meaning: 3 天 is 3天.
 HAN_NUMBER = re.compile(
     rf"""(?P<ordinal>第?)\ ?(?P<value>
       (?<=第)[{_HAN}]{{1,16}}

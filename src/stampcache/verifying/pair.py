@@ -5,6 +5,7 @@ and the larger of the two values are given. Weights say how rare a word is, from
 """
 
 from collections.abc import Sequence
+from itertools import pairwise
 
 import numpy as np
 from msgspec import Struct
@@ -236,11 +237,9 @@ def _shape(one: Side, other: Side, compared: Compared) -> list[float]:
     before = _common(words, others)
     after = min(_common(words[::-1], others[::-1]), least - before)
     matched = sorted(compared.matched)
-    turned = sum(
-        [later[1] < earlier[1] for earlier, later in zip(matched, matched[1:], strict=False)]
-    )
-    bigrams = set(zip(one.content, one.content[1:], strict=False))
-    more = set(zip(other.content, other.content[1:], strict=False))
+    turned = sum([later[1] < earlier[1] for earlier, later in pairwise(matched)])
+    bigrams = set(pairwise(one.content))
+    more = set(pairwise(other.content))
     return [
         *_ordered(len(one.content), len(other.content)),
         *_ordered(len(words), len(others)),

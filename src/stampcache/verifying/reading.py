@@ -15,7 +15,7 @@ from msgspec import Struct
 from stampcache import guards
 from stampcache.errors import VerifierError
 from stampcache.guards import Profile
-from stampcache.verifying import vocabulary
+from stampcache.verifying import languages, vocabulary
 from stampcache.verifying.table import Table
 
 FORMAT = "s1"
@@ -26,10 +26,9 @@ HEAVIEST = 255
 _WORD = re.compile(r"\w+(?:[.,:@&]\w+)*(?:\+\+|#)?")
 _NOT = re.compile(r"n['’]t\b")
 _SHORT = re.compile(r"['’](?:s|re|ve|ll|d|m)\b")
-_KINDS = tuple(re.compile(pattern) for _, pattern in vocabulary.KINDS)
+_KINDS = tuple(re.compile("|".join(patterns)) for _, patterns in vocabulary.KINDS)
 _VOWEL = re.compile(r"[aeiouy]")
 _SCRIPTS = ("LATIN", "GREEK", "FEMININE ORDINAL", "MASCULINE ORDINAL", "MICRO SIGN", "MODIFIER")
-_FOREIGN_ONLY = vocabulary.FOREIGN - vocabulary.AMBIGUOUS - vocabulary.ENGLISH
 
 
 class Side(Struct, frozen=True, array_like=True):
@@ -65,7 +64,7 @@ def encode(side: Side) -> bytes:
 
 
 def decode(seen: bytes, version: str) -> Side | None:
-    """Return the side that these bytes hold, or ``None``: they are empty, damaged or of another version."""
+    """Return the side that these bytes hold; ``None``: none, damaged or of another version."""
     if not seen:
         return None
     try:
@@ -124,12 +123,18 @@ def _check_script(question: str) -> None:
     if question.isascii():
         return
     for sign in question:
-        if not sign.isascii() and unicodedata.category(sign).startswith("L"):
-            if not unicodedata.name(sign, "").startswith(_SCRIPTS):
-                raise VerifierError(
-                    f"The question contains {sign!r}, and this verifier is calibrated for English "
-                    "only; give another verifier for its language."
-                )
+        if not (sign.isascii() or _latin(sign)):
+            raise VerifierError(
+                f"The question contains {sign!r}, and this verifier is calibrated for English "
+                "only; give another verifier for its language."
+            )
+
+
+def _latin(sign: str) -> bool:
+    """Tell whether a sign is no letter, or one that English texts hold now and then."""
+    if not unicodedata.category(sign).startswith("L"):
+        return True
+    return unicodedata.name(sign, "").startswith(_SCRIPTS)
 
 
 def _check_words(words: Sequence[str]) -> None:
@@ -140,8 +145,8 @@ def _check_words(words: Sequence[str]) -> None:
             f"The question has more than {MOST_WORDS} words, for which this verifier was not "
             "calibrated; give another verifier for long questions."
         )
-    foreign = sum(word in _FOREIGN_ONLY for word in words)
-    if foreign and foreign >= sum(word in vocabulary.ENGLISH for word in words):
+    foreign = sum(word in languages.FOREIGN_ONLY for word in words)
+    if foreign and foreign >= sum(word in languages.ENGLISH for word in words):
         raise VerifierError(
             "The question does not look like English, for which alone this verifier is calibrated; "
             "give another verifier for its language."
@@ -235,9 +240,9 @@ def stem(word: str) -> str:
 
 def _base(base: str) -> str:
     """Return the stem of a participle: "stopp" is "stop", "cancell" is "cancel"."""
-    if base[-1] == base[-2] and base[-1] not in "sz" and len(base) > 3:
-        if base[-1] != "l" or len(base) > 5:
-            return base[:-1]
+    doubled = base[-1] == base[-2] and base[-1] not in "sz" and len(base) > 3
+    if doubled and (base[-1] != "l" or len(base) > 5):
+        return base[:-1]
     return base.removesuffix("e") if len(base) > 4 else base
 
 

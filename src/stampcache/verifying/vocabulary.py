@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from types import MappingProxyType
 
 _PHRASES = """
+    how can i=how do i|how could i=how do i|how can we=how do we|how can you=how do you
     sign up=register|signing up=register|signed up=register|sign in=login|log in=login
     logging in=login|signing in=login|logged in=login|log on=login|sign out=logout|log out=logout
     set up=install|setting up=install|get rid of=remove|getting rid of=remove|take off=remove
@@ -185,405 +186,121 @@ _CONCEPTS = """
 """
 
 # Words that carry the form of a question and not its matter.
-FUNCTION = frozenset(
-    [
-        "a",
-        "an",
-        "the",
-        "and",
-        "or",
-        "but",
-        "if",
-        "of",
-        "to",
-        "in",
-        "on",
-        "at",
-        "by",
-        "for",
-        "from",
-        "with",
-        "as",
-        "is",
-        "are",
-        "was",
-        "were",
-        "be",
-        "been",
-        "being",
-        "am",
-        "do",
-        "does",
-        "did",
-        "done",
-        "doing",
-        "has",
-        "have",
-        "had",
-        "having",
-        "can",
-        "could",
-        "will",
-        "would",
-        "shall",
-        "should",
-        "may",
-        "might",
-        "must",
-        "i",
-        "me",
-        "my",
-        "mine",
-        "we",
-        "us",
-        "our",
-        "ours",
-        "you",
-        "your",
-        "yours",
-        "he",
-        "him",
-        "his",
-        "she",
-        "her",
-        "hers",
-        "it",
-        "its",
-        "they",
-        "them",
-        "their",
-        "theirs",
-        "this",
-        "that",
-        "these",
-        "those",
-        "there",
-        "here",
-        "what",
-        "which",
-        "who",
-        "whom",
-        "whose",
-        "when",
-        "where",
-        "why",
-        "how",
-        "so",
-        "too",
-        "very",
-        "just",
-        "also",
-        "please",
-        "tell",
-        "know",
-        "want",
-        "like",
-        "about",
-        "into",
-        "out",
-        "up",
-        "down",
-        "than",
-        "then",
-        "s",
-        "t",
-        "re",
-        "ve",
-        "ll",
-        "d",
-        "m",
-        "im",
-        "id",
-        "not",
-        "no",
-        "nor",
-        "any",
-        "some",
-        "such",
-        "own",
-        "same",
-        "other",
-        "get",
-        "got",
-        "go",
-        "going",
-        "need",
-        "give",
-        "ask",
-        "asking",
-        "question",
-        "wondering",
-        "wonder",
-        "hi",
-        "hello",
-        "hey",
-        "thanks",
-        "thank",
-        "kindly",
-        "someone",
-        "somebody",
-        "anyone",
-        "one",
-        "thing",
-        "something",
-        "anything",
-        "exactly",
-        "really",
-        "actually",
-        "way",
-        "because",
-    ]
-)
+_FUNCTION_WORDS = """
+a an the and or but if of to in on at by for from with as is are was were be been being am do
+does did done doing has have had having can could will would shall should may might must i me
+my mine we us our ours you your yours he him his she her hers it its they them their theirs
+this that these those there here what which who whom whose when where why how so too very just
+also please tell know want like about into out up down than then s t re ve ll d m im id not no
+nor any some such own same other get got go going need give ask asking question wondering
+wonder hi hello hey thanks thank kindly someone somebody anyone one thing something anything
+exactly really actually way because
+"""
+FUNCTION = frozenset(_FUNCTION_WORDS.split())
 
 # Closed classes: words of one class that only one side has are counted, class by class.
+_NEGATING = """
+not no never without none nothing nobody neither nor cannot unable except unless avoid stop
+"""
+_SCOPE = """
+all every each any some only just both either most many few several first last next previous
+maximum minimum always sometimes usually often entire whole least more less main another other
+same single multiple per
+"""
+_TIME = """
+before after during until since while when yesterday today tomorrow now still yet ago already
+later earlier ever once current future past
+"""
+_PLACE = """
+from to into onto out off on up down over under above below between through toward with by in at
+for
+"""
+_MODAL = """
+can could may might must should shall will would need have used did was were had
+"""
+_PERSON = """
+i me my we our you your he his she her they their it its someone who whose this that
+"""
 CLOSED: tuple[tuple[str, ...], ...] = tuple(
-    tuple(line.split())
-    for line in """
-    not no never without none nothing nobody neither nor cannot unable except unless avoid stop
-    all every each any some only just both either most many few several first last next previous maximum minimum always sometimes usually often entire whole least more less main another other same single multiple per
-    before after during until since while when yesterday today tomorrow now still yet ago already later earlier ever once current future past
-    from to into onto out off on up down over under above below between through toward with by in at for
-    can could may might must should shall will would need have used did was were had
-    i me my we our you your he his she her they their it its someone who whose this that
-""".strip().splitlines()
+    tuple(words.split()) for words in (_NEGATING, _SCOPE, _TIME, _PLACE, _MODAL, _PERSON)
 )
 
-KINDS: tuple[tuple[str, str], ...] = (
-    ("cost", r"how much (?:\w+ ){0,4}(?:cost|pay|charge|be|is|are)\b|(?:cost|price|fee|charge)s? (?:of|for|to)\b|how expensive|what(?: \w+){1,3} cost\b"),
-    ("many", r"\bhow many\b|\bnumber of\b|\bhow much\b"),
-    ("long", r"\bhow long\b|\bhow soon\b|\bduration\b|\bhow many (?:days|weeks|months|hours|years|minutes)\b"),
-    ("often", r"\bhow often\b|\bhow frequent\w*|\bfrequency\b"),
-    ("degree", r"\bhow (?:far|old|big|large|tall|high|deep|fast|hot|cold|heavy|wide|strong|safe|good|bad|hard|difficult|likely)\b"),
-    ("when", r"\bwhen\b|\bwhat (?:time|date|day|year|month)\b|\bdeadline\b|\bwhich (?:day|year|month|date)\b"),
-    ("where", r"\bwhere\b|\b(?:what|which) (?:place|city|country|location|page|section|menu)\b"),
-    ("who", r"\bwho(?:m|se)?\b|\b(?:what|which) (?:person|author|people)\b"),
-    ("why", r"\bwhy\b|\bhow come\b|\bwhat (?:causes|caused|makes|made)\b|\breasons? (?:for|that|why|behind)\b|\bthe reason\b|\bthe cause\b"),
-    ("howto", r"\bhow (?:do|can|to|would|should|could|might|does|did)\b|\b(?:way|ways|steps?|procedure|process|method|instructions|guide) (?:to|for|of)\b|\bshow me\b|\bhelp me\b|\bhow\b"),
-    ("yesno", r"^(?:so |and |but |hi |hello |hey )?(?:is|are|was|were|do|does|did|can|could|will|would|should|may|am|has|have|had|must|shall|might)\b|\bis it\b|\bis there\b|\bare there\b|\bwhether\b|\bcan i\b|\bdo i\b|\bam i\b"),
-    ("which", r"\bwhich\b"),
-    ("difference", r"\bdiffer\w*|\bversus\b|\bvs\b|\bcompare\w*"),
-    ("define", r"\bwhat (?:is|are|was|were|does)\b|\bdefine\b|\bmeaning\b|\bexplain\b|\bdescribe\b|\bdefinition\b|\btell me\b"),
-    ("what", r"\bwhat\b"),
-)  # fmt: skip
-"""Kinds of questions, the first that is found; the place in this tuple plus one is its number."""
-
-FOREIGN = frozenset(
-    [
-        "der",
-        "die",
-        "das",
-        "und",
-        "ist",
-        "nicht",
-        "ein",
-        "eine",
-        "ich",
-        "wie",
-        "kann",
-        "für",
-        "mit",
-        "auf",
-        "den",
-        "dem",
-        "von",
-        "zu",
-        "wird",
-        "sind",
-        "wo",
-        "warum",
-        "le",
-        "la",
-        "les",
-        "des",
-        "est",
-        "une",
-        "et",
-        "pour",
-        "dans",
-        "que",
-        "qui",
-        "comment",
-        "je",
-        "vous",
-        "avec",
-        "sur",
-        "pas",
-        "quel",
-        "quelle",
-        "où",
-        "pourquoi",
-        "el",
-        "los",
-        "las",
-        "una",
-        "es",
-        "por",
-        "para",
-        "como",
-        "con",
-        "del",
-        "qué",
-        "cómo",
-        "dónde",
-        "cuál",
-        "puedo",
-        "mi",
-        "su",
-        "cuándo",
-        "il",
-        "lo",
-        "gli",
-        "che",
-        "di",
-        "per",
-        "come",
-        "sono",
-        "non",
-        "dove",
-        "quando",
-        "perché",
-        "posso",
-        "della",
-        "o",
-        "os",
-        "um",
-        "uma",
-        "é",
-        "não",
-        "como",
-        "onde",
-        "quando",
-        "posso",
-        "meu",
-        "minha",
-        "você",
-        "qual",
-        "het",
-        "een",
-        "van",
-        "hoe",
-        "ik",
-        "niet",
-        "waar",
-        "wat",
-        "kan",
-        "mijn",
-        "voor",
-        "zijn",
-        "waarom",
-        "jak",
-        "nie",
-        "jest",
-        "czy",
-        "gdzie",
-        "hur",
-        "är",
-        "och",
-        "jag",
-        "det",
-        "inte",
-        "var",
-        "kan",
-        "hvordan",
-        "er",
-        "ikke",
-        "og",
-        "jeg",
-        "nasıl",
-        "bir",
-        "ve",
-        "mi",
-    ]
-)
-ENGLISH = frozenset(
-    [
-        "the",
-        "and",
-        "is",
-        "are",
-        "was",
-        "were",
-        "do",
-        "does",
-        "did",
-        "can",
-        "could",
-        "will",
-        "would",
-        "should",
-        "how",
-        "what",
+KINDS: tuple[tuple[str, tuple[str, ...]], ...] = (
+    (
+        "cost",
+        (
+            r"how much (?:\w+ ){0,4}(?:cost|pay|charge|be|is|are)\b",
+            r"(?:cost|price|fee|charge)s? (?:of|for|to)\b",
+            r"how expensive",
+            r"what(?: \w+){1,3} cost\b",
+        ),
+    ),
+    ("many", (r"\bhow many\b", r"\bnumber of\b", r"\bhow much\b")),
+    ("long", (r"\bhow long\b", r"\bhow soon\b", r"\bduration\b")),
+    ("often", (r"\bhow often\b", r"\bhow frequent\w*", r"\bfrequency\b")),
+    (
+        "degree",
+        (
+            r"\bhow (?:far|old|big|large|tall|high|deep|fast|hot|cold|heavy|wide|strong|safe|good)\b",
+            r"\bhow (?:bad|hard|difficult|likely)\b",
+        ),
+    ),
+    (
         "when",
+        (
+            r"\bwhen\b",
+            r"\bwhat (?:time|date|day|year|month)\b",
+            r"\bdeadline\b",
+            r"\bwhich (?:day|year|month|date)\b",
+        ),
+    ),
+    (
         "where",
-        "who",
+        (r"\bwhere\b", r"\b(?:what|which) (?:place|city|country|location|page|section|menu)\b"),
+    ),
+    ("who", (r"\bwho(?:m|se)?\b", r"\b(?:what|which) (?:person|author|people)\b")),
+    (
         "why",
-        "which",
-        "my",
-        "your",
-        "his",
-        "her",
-        "our",
-        "their",
-        "i",
-        "you",
-        "he",
-        "she",
-        "we",
-        "they",
-        "it",
-        "of",
-        "to",
-        "in",
-        "on",
-        "at",
-        "for",
-        "from",
-        "with",
-        "by",
-        "not",
-        "have",
-        "has",
-        "had",
-        "be",
-        "been",
-        "this",
-        "that",
-        "there",
-        "a",
-        "an",
-        "or",
-        "if",
-        "me",
-        "please",
-    ]
+        (
+            r"\bwhy\b",
+            r"\bhow come\b",
+            r"\bwhat (?:causes|caused|makes|made)\b",
+            r"\breasons? (?:for|that|why|behind)\b",
+            r"\bthe (?:reason|cause)\b",
+        ),
+    ),
+    (
+        "howto",
+        (
+            r"\bhow\b",
+            r"\b(?:way|ways|steps?|procedure|process|method|instructions|guide) (?:to|for|of)\b",
+            r"\bshow me\b",
+            r"\bhelp me\b",
+        ),
+    ),
+    (
+        "yesno",
+        (
+            r"^(?:so |and |but |hi |hello |hey )?(?:is|are|was|were|do|does|did|can|could|will)\b",
+            r"^(?:so |and |but |hi |hello |hey )?(?:would|should|may|am|has|have|had|must|shall)\b",
+            r"\b(?:is|are) (?:it|there)\b",
+            r"\bwhether\b",
+            r"\b(?:can|do|am) i\b",
+        ),
+    ),
+    ("which", (r"\bwhich\b",)),
+    ("difference", (r"\bdiffer\w*", r"\bversus\b", r"\bcompare\w*")),
+    (
+        "define",
+        (
+            r"\bwhat (?:is|are|was|were|does)\b",
+            r"\b(?:define|definition|meaning|explain|describe)\b",
+            r"\btell me\b",
+        ),
+    ),
+    ("what", (r"\bwhat\b",)),
 )
-# These are words of English as well, so alone they say nothing.
-AMBIGUOUS = frozenset(
-    [
-        "die",
-        "a",
-        "an",
-        "in",
-        "on",
-        "at",
-        "is",
-        "was",
-        "no",
-        "me",
-        "do",
-        "as",
-        "per",
-        "so",
-        "i",
-        "he",
-        "como",
-        "van",
-        "wat",
-        "kan",
-        "la",
-        "le",
-    ]
-)
+"""Kinds of questions, the first that is found; the place in this tuple plus one is its number."""
 
 CONTRACTED: Mapping[str, str] = MappingProxyType(
     {
@@ -610,74 +327,10 @@ CONCEPT_LINES: tuple[tuple[str, ...], ...] = tuple(
     tuple(line.split()) for line in _CONCEPTS.splitlines() if line.strip()
 )
 
-NUMBERS: Mapping[str, str] = MappingProxyType(
-    dict(
-        zip(
-            [
-                "zero",
-                "two",
-                "three",
-                "four",
-                "five",
-                "six",
-                "seven",
-                "eight",
-                "nine",
-                "ten",
-                "eleven",
-                "twelve",
-                "thirteen",
-                "fourteen",
-                "fifteen",
-                "sixteen",
-                "seventeen",
-                "eighteen",
-                "nineteen",
-                "twenty",
-                "thirty",
-                "forty",
-                "fifty",
-                "sixty",
-                "seventy",
-                "eighty",
-                "ninety",
-                "hundred",
-                "thousand",
-                "million",
-            ],
-            [
-                "0",
-                "2",
-                "3",
-                "4",
-                "5",
-                "6",
-                "7",
-                "8",
-                "9",
-                "10",
-                "11",
-                "12",
-                "13",
-                "14",
-                "15",
-                "16",
-                "17",
-                "18",
-                "19",
-                "20",
-                "30",
-                "40",
-                "50",
-                "60",
-                "70",
-                "80",
-                "90",
-                "100",
-                "1000",
-                "1000000",
-            ],
-            strict=True,
-        )
-    )
-)
+_NUMBERS = """
+zero=0 two=2 three=3 four=4 five=5 six=6 seven=7 eight=8 nine=9 ten=10 eleven=11 twelve=12
+thirteen=13 fourteen=14 fifteen=15 sixteen=16 seventeen=17 eighteen=18 nineteen=19 twenty=20
+thirty=30 forty=40 fifty=50 sixty=60 seventy=70 eighty=80 ninety=90 hundred=100 thousand=1000
+million=1000000
+"""
+NUMBERS: Mapping[str, str] = MappingProxyType(dict(one.split("=") for one in _NUMBERS.split()))
