@@ -123,7 +123,7 @@ def test_200_equal_requests_of_8_processes_cost_one_making(redis_server: Server)
 def test_the_failure_of_one_making_is_that_of_all_processes(redis_server: Server) -> None:
     with workers(PROCESSES, ASKING, redis_server.url, SECRET, str(EACH)) as started:
         assert [worker.hear() for worker in started] == ["ready"] * PROCESSES
-        told = asked_together(started, "q", fails=True)
+        told = asked_together(started, "q", takes=2.5, fails=True)
         assert sum(one["made"] for one in told) == 1
         got = [text for one in told for text in one["got"]]
         assert len(got) == PROCESSES * EACH

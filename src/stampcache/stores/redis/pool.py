@@ -5,6 +5,7 @@ since what broke one has mostly broken all.
 """
 
 import threading
+import time
 from collections import deque
 from collections.abc import Sequence
 from typing import Any
@@ -26,8 +27,9 @@ class Pool:
         """``factory`` makes connections, each of which the pool closes itself."""
         self._factory = factory
         self._timeout_s = timeout_s
-        self._free = threading.BoundedSemaphore(size)
-        self._idle: deque[Any] = deque()
+        self._slots: deque[Any] = deque([None] * size)  # at its right end connections that are idle
+        self._returned = threading.Condition()
+        self._waiting = 0
 
     def execute(self, words: Sequence[Word]) -> Any:
         """Return the reply to a command.
@@ -35,40 +37,70 @@ class Pool:
         Raises:
             redis.RedisError: there is none, or it is an error.
         """
-        if not self._free.acquire(timeout=self._timeout_s):
-            raise ExhaustedError("all connections are in use; raise connections=")
+        kept = None
+        slot = self._take()
         try:
-            return self._execute(words)
+            connection = self._opened() if slot is None else slot
+            try:
+                connection.send_packed_command(connection.pack_command(*words), check_health=False)
+                reply = connection.read_response()
+            except ResponseError:
+                kept = connection
+                raise
+            except BaseException:
+                connection.disconnect()
+                self.disconnect()
+                raise
+            kept = connection
+            return reply
         finally:
-            self._free.release()
+            self._give_back(kept)
 
-    def _execute(self, words: Sequence[Word]) -> Any:
-        connection = self._take()
-        try:
-            connection.send_packed_command(connection.pack_command(*words), check_health=False)
-            reply = connection.read_response()
-        except ResponseError:
-            self._idle.append(connection)
-            raise
-        except BaseException:
-            connection.disconnect()
-            self.disconnect()
-            raise
-        self._idle.append(connection)
-        return reply
+    def _opened(self) -> Any:
+        connection: Any = self._factory.make_connection()
+        connection.connect()
+        return connection
 
     def _take(self) -> Any:
+        """Return a connection, or ``None``: then one may be opened. A semaphore would cost more."""
         try:
-            return self._idle.pop()
+            return self._slots.pop()
         except IndexError:
-            connection: Any = self._factory.make_connection()
-            connection.connect()
-            return connection
+            return self._waited_for()
+
+    def _waited_for(self) -> Any:
+        until = time.monotonic() + self._timeout_s
+        with self._returned:
+            self._waiting += 1
+            try:
+                while True:
+                    try:
+                        return self._slots.pop()
+                    except IndexError:
+                        left_s = until - time.monotonic()
+                        if left_s <= 0 or not self._returned.wait(left_s):
+                            raise ExhaustedError(
+                                "all connections are in use; raise connections="
+                            ) from None
+            finally:
+                self._waiting -= 1
+
+    def _give_back(self, connection: Any) -> None:
+        if connection is None:
+            self._slots.appendleft(None)
+        else:
+            self._slots.append(connection)
+        if self._waiting:
+            with self._returned:
+                self._returned.notify()
 
     def disconnect(self) -> None:
         """Close all connections that are idle."""
-        while self._idle:
+        for _ in range(len(self._slots)):
             try:
-                self._idle.pop().disconnect()
-            except IndexError:  # another thread took the last one
+                connection = self._slots.pop()
+            except IndexError:  # others took the rest
                 return
+            if connection is not None:
+                connection.disconnect()
+            self._slots.appendleft(None)
