@@ -90,7 +90,6 @@ def test_our_own_embedder_is_taken_as_it_is() -> None:
 @pytest.mark.parametrize(
     "raw",
     [None, 3, object(), "", "  ", lambda texts: texts, len, Fixed, Chain, {"embed": 1}],
-    ids=repr,
 )
 def test_what_is_no_embedder_is_refused_in_one_sentence(raw: object) -> None:
     with pytest.raises(ConfigError) as refused:

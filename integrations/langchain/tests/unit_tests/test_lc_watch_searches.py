@@ -85,7 +85,7 @@ PROBLEMS = [
 ]
 
 
-@pytest.mark.parametrize("search", PROBLEMS, ids=str)
+@pytest.mark.parametrize("search", PROBLEMS, ids=[said for *_, said in PROBLEMS])
 async def test_what_is_more_than_the_k_nearest_says_so(opened: Cache, search: Any) -> None:
     store = filled(opened)
     name, args, options, problem = search
