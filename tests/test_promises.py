@@ -3,10 +3,25 @@
 import pytest
 
 import stampcache
-from stampcache import ConfigError, Hit, Level, Reason, Request, Scope, pairs
+from stampcache import (
+    Answer,
+    ConfigError,
+    Evidence,
+    Hit,
+    Level,
+    Miss,
+    Reason,
+    Request,
+    Scope,
+    pairs,
+)
+from stampcache.adapters.front import Front
+from stampcache.adapters.reporting import CacheFields
 from stampcache.calibration import Promise, Refusal
 from stampcache.core import Work
+from stampcache.effects import Flow
 from stampcache.testing import AngleEmbedder, FailingStore, FakeClock, ScriptedVerifier
+from stampcache.verifying import load
 from tests.faces import Face, Open
 from tests.promised import promised
 
@@ -118,6 +133,19 @@ def test_of_an_entry_that_several_were_served_a_good_report_is_a_label_of_none(
     assert len(face.core.store.shelf.kept(pairs.LABELS, 9)) == 2
 
 
+def test_a_bad_report_labels_what_was_drawn_of_its_entry_before_that_is_gone(
+    open_face: Open, embedder: AngleEmbedder
+) -> None:
+    face = open_face(embedder=embedder, calibration=0.9, sample=1.0)
+    entry_id = face.fill(asked(STORED), "Click on reset.")
+    face.core.learning.noticed.take()
+    face.lookup(asked(SAME))
+    assert face.report_bad(entry_id)
+    (bad,) = pairs.labels_of(face.core.store.shelf.kept(pairs.LABELS, 9))
+    assert (bad.asked, bad.same, bad.sampled, bad.served) == (SAME, False, True, True)
+    assert face.core.store.shelf.kept(pairs.WAITING, 9) == []
+
+
 def test_an_explanation_is_never_drawn(open_face: Open, embedder: AngleEmbedder) -> None:
     """What is told does not depend on a draw: below the threshold nothing more is looked at."""
     face = open_face(embedder=embedder, calibration=0.99, sample=1.0)
@@ -218,3 +246,31 @@ def test_a_store_that_fails_is_counted_and_costs_no_answer(embedder: AngleEmbedd
     assert cache.work() == Work()
     store.down = False
     assert cache.stats(everything=True).counters["error.labels"] == 1
+
+
+def test_an_adapter_that_looks_again_or_explains_draws_one_pair(embedder: AngleEmbedder) -> None:
+    clock = FakeClock()
+    cache = stampcache.open_cache(
+        "memory://", embedder=embedder, calibration=0.9, sample=1.0, verifier=load(), clock=clock
+    )
+    cache.update(asked(STORED), "Click on reset.")
+    front = Front(cache.core, kind="test")
+    ask = cache.core.intake.ask(asked(SAME), can_retrieve=False)
+    assert not isinstance(ask, Miss)
+
+    def read(answer: Answer, report: CacheFields) -> str:
+        del report
+        return answer.text
+
+    def recheck(question: str) -> Flow[tuple[Evidence, ...]]:
+        del question
+        yield from ()
+        return ()
+
+    for _ in range(2):
+        clock.advance(1.0)
+        front.run(front.again(ask, recheck, read))
+    assert "moved most by" in str(front.run(front.explain(ask)))
+    assert len(cache.core.learning.noticed) == 0
+    front.run(front.look(ask, read=read))
+    assert len(cache.core.learning.noticed) == 1

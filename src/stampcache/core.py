@@ -8,7 +8,7 @@ import secrets
 import time
 from collections import Counter
 from collections.abc import Callable, Hashable, Sequence
-from typing import TypeVar
+from typing import Any, TypeVar
 from weakref import WeakKeyDictionary
 
 from msgspec import Struct
@@ -101,34 +101,27 @@ class Core:
         self.judge = self._judge(parts)
         self.worker = Worker(self.due, self.judge, rules, self.intake.now, self.token)
         self.learning = Learning(self.intake, self.counters, parts.judge)
-        embedding = parts.embedding
+        self.ports, self.async_ports = self._ports(face)
+        self.learning.look_at(self.ports)
+
+    def _ports(self, face: AsyncStore) -> tuple[Ports, AsyncPorts]:
+        """Return what the flows of this cache run on, in threads and in tasks."""
+        embedding = self.parts.embedding
         if embedding is not None:
             counters = self.counters
             embedding.tell(Told(self.intake.use_embedder, counters.note, counters.event))
-        self.ports = Ports(
-            store=parts.store,
-            note=self.counters.note,
-            embed=embedding.embed if embedding else None,
-            suspect=embedding.suspect if embedding else None,
-            verifier=parts.verifier,
-            judge=self.judge,
-            due=self.due,
-            noticed=self.learning.noticed,
-            equivalence=self.learning.judge,
-        )
-        self.async_ports = AsyncPorts(
-            store=face,
-            note=self.counters.note,
-            embed=embedding.aembed if embedding else None,
-            suspect=embedding.suspect if embedding else None,
-            verifier=parts.verifier,
-            judge=self.judge,
-            due=self.due,
-            noticed=self.learning.noticed,
-            equivalence=self.learning.judge,
-        )
-
-        self.learning.look_at(self.ports)
+        beside: dict[str, Any] = {
+            "note": self.counters.note,
+            "suspect": embedding.suspect if embedding else None,
+            "verifier": self.parts.verifier,
+            "judge": self.judge,
+            "due": self.due,
+            "noticed": self.learning.noticed,
+            "equivalence": self.learning.judge,
+        }
+        sync = Ports(store=self.store, embed=embedding.embed if embedding else None, **beside)
+        aio = AsyncPorts(store=face, embed=embedding.aembed if embedding else None, **beside)
+        return sync, aio
 
     def _judge(self, parts: Parts) -> Judge | None:
         fresh = parts.terms.rules.freshness

@@ -86,7 +86,10 @@ class Learning:
         if same and len(served) > 1:
             return False
         try:  # before it is deleted: of an entry that is gone nothing is kept
-            yield from flows.reported(served, same=same, now=self._intake.now())
+            if not same:
+                yield from self._keep_noticed()
+            now = self._intake.now()
+            yield from flows.reported(served, same=same, now=now, entry_id=entry_id)
         except StoreError as error:
             yield from Note("labels", error)
         return bool(served) if same else (yield from flows.report_bad(entry_id))

@@ -2,7 +2,8 @@
 
 A lookup by meaning ends with one pair: what was asked, and the best candidate for it. Some of them,
 drawn at random, are kept until a judge or a person says whether both are the same question. From those
-labels a threshold is proved, and by them a promise is watched.
+labels a threshold is proved, and by them a promise is watched. Pairs of which no judge said anything wait
+for a person, on a shelf of their own.
 """
 
 from collections.abc import Iterable, Sequence
@@ -18,7 +19,7 @@ from stampcache.calibration import Labelled, Promise, Promises, Subject
 from stampcache.errors import ConfigError
 from stampcache.shelf import Record
 
-WAITING, LABELS, PROMISES = "pairs", "labels", "promises"
+WAITING, UNSAID, LABELS, PROMISES = "pairs", "unsaid", "labels", "promises"
 WAITING_KEPT, LABELS_KEPT, PROMISES_KEPT = 10_000, 50_000, 256
 _GONE, _ATTEMPTS = "withdrawn:", "attempts:"
 Kind = TypeVar("Kind")

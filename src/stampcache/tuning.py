@@ -32,11 +32,15 @@ _PERSON = "a person"
 
 
 class Known(Struct, frozen=True):
-    """What there is to tune with for one subject: pairs that have a label, and that wait for one."""
+    """What there is to tune with for one subject: pairs that have a label, and that wait for one.
+
+    ``unsaid`` ones wait for a person: a judge was asked three times.
+    """
 
     subject: Subject
     labelled: int
     waiting: int
+    unsaid: int = 0
 
 
 class Tuned(Struct, frozen=True):
@@ -54,8 +58,13 @@ def known(store: Store) -> Sequence[Known]:
         StoreError: the store cannot be read.
     """
     labelled = Counter(one.subject for one in _counting(store) if one.sampled)
-    waiting = Counter(pair.subject for pair in _waiting(store) if pair.sampled)
-    both = [Known(one, labelled[one], waiting[one]) for one in labelled | waiting]
+    waiting, unsaid = (
+        Counter(pair.subject for pair in _on(store, shelf) if pair.sampled)
+        for shelf in (pairs.WAITING, pairs.UNSAID)
+    )
+    both = [
+        Known(one, labelled[one], waiting[one], unsaid[one]) for one in labelled | waiting | unsaid
+    ]
     return sorted(both, key=lambda one: (-one.labelled, -one.waiting, str(one.subject)))
 
 
@@ -107,16 +116,21 @@ def judge_pairs(
 def ask_person(store: Store, ask: Callable[[Pair], bool | None], *, limit: int, now: float) -> int:
     """Have a person label pairs one by one until ``ask`` returns ``None``; return how many.
 
+    Those come first of which no judge said anything, then those that were drawn.
+
     Raises:
         StoreError: the store failed.
     """
     ports = Ports(store=store, note=_unexpected)
     labelled = 0
-    for pair in sorted(_waiting(store), key=lambda one: not one.sampled)[:limit]:
+    unsaid = [(pairs.UNSAID, pair) for pair in _on(store, pairs.UNSAID)]
+    waiting = [(pairs.WAITING, pair) for pair in _on(store, pairs.WAITING)]
+    waiting.sort(key=lambda one: not one[1].sampled)
+    for shelf, pair in [*unsaid, *waiting][:limit]:
         same = ask(pair)
         if same is None:
             break
-        if store.shelf.take(pairs.WAITING, [pair.key]):  # else somebody else has labelled it
+        if store.shelf.take(shelf, [pair.key]):  # else somebody else has labelled it
             run(flows.label([(pair, same)], _PERSON, now), ports)
             labelled += 1
     return labelled
@@ -163,8 +177,8 @@ def _counting(store: Store) -> Sequence[Labelled]:
     return pairs.still_counting(labels(store), records)
 
 
-def _waiting(store: Store) -> Sequence[Pair]:
-    return pairs.pairs_of(store.shelf.kept(pairs.WAITING, pairs.WAITING_KEPT))
+def _on(store: Store, shelf: str) -> Sequence[Pair]:
+    return pairs.pairs_of(store.shelf.kept(shelf, pairs.WAITING_KEPT))
 
 
 def _unexpected(what: str, error: Exception) -> None:

@@ -155,6 +155,15 @@ def test_a_person_labels_one_by_one_and_may_stop(run: Run, store: SqliteStore) -
     ]
 
 
+def test_what_no_judge_could_label_a_person_is_asked_first(run: Run, store: SqliteStore) -> None:
+    store.shelf.keep(pairs.WAITING, pairs.waiting([drawn(1)]), most=9)
+    store.shelf.keep(pairs.UNSAID, pairs.waiting([drawn(2)]), most=9)
+    assert "0 labelled, 1 wait, 1 for a person (--by-hand)" in run("tune", store.url).stdout
+    result = run("tune", store.url, "--by-hand", "--json", typed="y\nq\n")
+    assert [one.stored for one in tuning.labels(store)] == ["stored 2 default"]
+    assert '"unsaid": 0' in result.stdout
+
+
 def test_a_judge_that_says_nothing_labels_nothing(
     run: Run, store: SqliteStore, judge: list[str]
 ) -> None:

@@ -148,6 +148,8 @@ def test_what_a_judge_did_not_say_waits_again_three_times() -> None:
     assert world.compared() == Compared(failed=1)
     assert world.compared() == Compared(failed=1)
     assert (world.waiting(), [label[0] for label in world.labels()]) == ([], ["a"])
+    unsaid = pairs.pairs_of(world.store.shelf.kept(pairs.UNSAID, 9))
+    assert [(one.stored, one.attempts) for one in unsaid] == [("b", 3)]
 
 
 def test_what_nobody_can_read_is_dropped() -> None:
@@ -272,6 +274,18 @@ def test_reports_are_labels_but_no_samples() -> None:
     run(flows.reported([], same=True, now=NOW), world.ports)
     assert world.labels()[0] == ("0", False, False, "report")
     assert world.withdrawn() == {}, "nobody reports at random"
+
+
+def test_drawn_pairs_of_an_entry_that_is_reported_bad_are_not_missing_among_the_labels() -> None:
+    world = World()
+    world.store.put(make_entry("other"), None, 0)
+    drawn, other = pair("drawn"), pair("other", entry_id="p/other")
+    world.wait(drawn, pair("in doubt", sampled=False), other)
+    run(flows.reported([drawn], same=True, now=NOW, entry_id="p/k"), world.ports)
+    assert len(world.waiting()) == 3
+    run(flows.reported([drawn], same=False, now=NOW, entry_id="p/k"), world.ports)
+    assert sorted(one.asked for one in world.waiting()) == ["in doubt", "other"]
+    assert world.labels() == [("b?", False, True, "report")]
 
 
 def test_the_key_of_a_pair_tells_tenants_and_sides_apart() -> None:

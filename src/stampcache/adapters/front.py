@@ -178,7 +178,8 @@ class Front:
         """Look whether another process has made the answer to this very question meanwhile."""
         if recheck is None:
             return (yield from self._exact(ask, read))
-        found = yield from self.look(ask, recheck=recheck, read=read)
+        once = replace(ask, sampled=False)  # its pair was drawn when it was looked up first
+        found = yield from self.look(once, recheck=recheck, read=read)
         return found if isinstance(found, Found) else None
 
     def place(self, ask: Ask) -> tuple[str, ...]:
@@ -288,7 +289,7 @@ class Front:
 
     def explain(self, ask: Ask, recheck: Recheck | None = None) -> Flow[Explanation]:
         """Tell which check would decide about a request now; here a failure is an error."""
-        unrecorded = replace(ask, record=False)
+        unrecorded = replace(ask, record=False, sampled=False, explains=True)
         return (yield from answered(self.core.explain(ask.request, unrecorded), recheck))
 
     def followed(self, outcome: Outcome) -> None:

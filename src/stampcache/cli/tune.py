@@ -153,6 +153,7 @@ def _as_json(tuned: Tuned, known: Known) -> dict[str, object]:
         "result": to_builtins(tuned.result),
         "labelled": known.labelled,
         "waiting": known.waiting,
+        "unsaid": known.unsaid,
         "points": to_builtins(tuned.points),
     }
 
@@ -163,7 +164,10 @@ def _show(console: Console, tuned: Sequence[Tuned], known: Sequence[Known]) -> N
             "No pairs were drawn yet: open the cache with max_wrong= (or sample=), and let it run."
         )
     for one, of in zip(tuned, known, strict=True):
-        console.print(f"{_named(one.subject)}: {of.labelled:,} labelled, {of.waiting:,} wait")
+        unsaid = f", {of.unsaid:,} for a person (--by-hand)" if of.unsaid else ""
+        console.print(
+            f"{_named(one.subject)}: {of.labelled:,} labelled, {of.waiting:,} wait{unsaid}"
+        )
         console.print(one_line(str(one.result), limit=None), soft_wrap=True)
         if one.points:
             console.print(_table(one, console))

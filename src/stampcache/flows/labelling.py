@@ -29,7 +29,10 @@ class Compared(Struct, frozen=True):
 
 
 def compared(labeller: str, now: float, most: int) -> Flow[Compared]:
-    """Have a judge label pairs that wait, in one call; whatever fails waits again, three times."""
+    """Have a judge label pairs that wait, in one call.
+
+    Whatever fails waits again, three times, then for a person.
+    """
     waiting = yield from _taken(most)
     if not waiting:
         return Compared()
@@ -42,6 +45,9 @@ def compared(labeller: str, now: float, most: int) -> Flow[Compared]:
     again = pairs.waiting(pair for pair in failed if pair.attempts < _ATTEMPTS)
     if again:
         yield from Keep(pairs.WAITING, again, pairs.WAITING_KEPT)
+    given_up = pairs.waiting(one for one in failed if one.attempts >= _ATTEMPTS and one.sampled)
+    if given_up:  # what is hard to label is not like the rest, so it must not just be left out
+        yield from Keep(pairs.UNSAID, given_up, pairs.WAITING_KEPT)
     labelled = [(pair, one.same) for pair, one in told]
     withdrawn = yield from label(labelled, labeller, now)
     same = sum(is_same for _, is_same in labelled)
@@ -82,13 +88,34 @@ def label(labelled: Sequence[tuple[Pair, bool]], labeller: str, now: float) -> F
     return (yield from _watched(watched_of)) if watched_of else 0
 
 
-def reported(served: Sequence[Pair], *, same: bool, now: float) -> Flow[None]:
-    """Keep what a user said of pairs that were served: labels, but not drawn ones."""
-    labels = [
-        (pair, pair.labelled(same=same, labeller=REPORT, at=now, sampled=False)) for pair in served
-    ]
+def reported(served: Sequence[Pair], *, same: bool, now: float, entry_id: str = "") -> Flow[None]:
+    """Keep what a user said of pairs that were served: labels, but not drawn ones.
+
+    A bad report names the entry: it will be deleted, and of what is gone no judge's label is kept. So
+    its drawn pairs, of which nobody has said anything yet, are labelled with it, else they would be
+    missing just where hits were wrong.
+    """
+    labels = [(pair, _report(pair, same=same, now=now, sampled=False)) for pair in served]
+    if entry_id and not same:
+        records = yield from Kept(pairs.WAITING, pairs.WAITING_KEPT)
+        drawn = [
+            (record.key, pair)
+            for record in records
+            for pair in pairs.pairs_of([record])
+            if pair.entry_id == entry_id and pair.sampled
+        ]
+        taken = yield from Take(pairs.WAITING, [key for key, _ in drawn])
+        labels += [
+            (pair, _report(pair, same=False, now=now, sampled=True))
+            for key, pair in drawn
+            if key in set(taken)
+        ]
     if labels:
         yield from _kept(labels)
+
+
+def _report(pair: Pair, *, same: bool, now: float, sampled: bool) -> Labelled:
+    return pair.labelled(same=same, labeller=REPORT, at=now, sampled=sampled)
 
 
 def _kept(labels: Sequence[tuple[Pair, Labelled]]) -> Flow[None]:
