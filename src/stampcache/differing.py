@@ -36,7 +36,9 @@ def written(known: Mapping[str, Chunk], change: Change, *, complete: bool) -> Wr
     kept = {chunk.id: chunk for chunk in change.added}
     for chunk in kept.values():
         before = known.get(chunk.id)
-        if before == chunk and not change.doubts:
+        # what was deleted and written as it was may stand elsewhere among equals
+        anew = change.doubts or change.emptied or chunk.id in change.removed
+        if before == chunk and not anew:
             continue
         if before is not None:
             removed.append(before)
@@ -118,7 +120,8 @@ def sources_of(done: Written) -> tuple[str, ...]:
 
 def trace_of(corpus: str, done: Written) -> Trace:
     """Return what the log keeps of a write."""
-    gone = [*(chunk.id for chunk in done.removed), *done.unseen]
+    came = set(done.added)
+    gone = [*(chunk.id for chunk in done.removed if chunk not in came), *done.unseen]
     return Trace(corpus=corpus, sources=sources_of(done), chunks=tuple(gone), unknown=done.unknown)
 
 

@@ -56,11 +56,11 @@ def went(digest: str, score: float | None) -> Difference:
         (Change(added=(A, B)), Written()),
         (Change(added=(NEW, B)), Written(added=(NEW,), removed=(A,))),
         (Change(added=(NEW, A)), Written()),
-        (Change(added=(A,), removed=("a", "b", "b")), Written(removed=(B,))),
+        (Change(added=(A,), removed=("a", "b", "b")), Written(added=(A,), removed=(A, B))),
         (Change(removed=("x",)), Written(unseen=("x",))),
         (Change(unknown=True), Written(unknown=True)),
         (Change(emptied=True), Written(removed=(A, B), unknown=True)),
-        (Change(emptied=True, added=(A,)), Written(removed=(B,), unknown=True)),
+        (Change(emptied=True, added=(A,)), Written(added=(A,), removed=(A, B), unknown=True)),
     ],
 )
 def test_only_what_differs_is_written(change: Change, expected: Written) -> None:
@@ -88,6 +88,8 @@ def test_a_trace_tells_what_was_written() -> None:
         Selector(corpus="c", chunk="a"),
         Selector(corpus="c", chunk="x"),
     ]
+    as_it_was = trace_of("c", Written(added=(A,), removed=(A, B)))
+    assert (as_it_was.sources, as_it_was.chunks) == (("b.md",), ("b",))
     assert trace_of("c", Written(unknown=True)).selectors == [Selector(corpus="c")]
     assert str(Trace(corpus="c", sources=("",))) == "corpus 'c' was written to"
 
