@@ -61,6 +61,29 @@ def alike(one: str, other: str) -> bool:
     return rest == longer[1:]
 
 
+def flipped(here: Sequence[str], there: Sequence[str]) -> list[tuple[str, str]]:
+    """Return which words of one side are opposites of which of the other, in their order."""
+    found: list[tuple[str, str]] = []
+    for one in here:
+        # all other opposites end alike, so that most pairs need no comparison
+        listed, last = one in POLAR or one[-3:] in _ENDINGS, one[-1:]
+        found += [
+            (one, other)
+            for other in there
+            if (listed or other[-1:] == last) and opposite(one, other)
+        ]
+    return found
+
+
+def replaceable(one: str, others: Sequence[str]) -> bool:
+    """Tell whether one of the other words is a synonym of this one, or the same mistyped."""
+    listed, length = one in _REWORDED, len(one)
+    if not listed and length < _TYPO_LETTERS:
+        return False
+    near = [other for other in others if listed or -1 <= len(other) - length <= 1]
+    return any(alike(one, other) for other in near)
+
+
 def common(one: Sequence[str], other: Sequence[str]) -> int:
     """Return at how many places from the beginning the two hold the same."""
     count = 0
