@@ -131,11 +131,11 @@ def curve_rows(measured: Measured, found: Sequence[System]) -> list[Row]:
     ]
 
 
-def measure(data: Path, quick: bool) -> list[Row]:
+def measure(data: Path, quick: bool, late_too: bool) -> list[Row]:
     """Measure all sets, print the tables and return their rows with the curves."""
     embedding, verifier = Embedding(), load()
     every = sets.every(data, quick)
-    variants = [] if quick else parts.without(data, embedding)
+    variants = parts.Variants(data, embedding, late_too) if late_too or not quick else None
     tables: dict[str, list[Row]] = {
         "by set": [], "cross-fitted": [], "by kind, by default": [], "reworded": [],
     }  # fmt: skip
@@ -150,7 +150,7 @@ def measure(data: Path, quick: bool) -> list[Row]:
         main += peers.scored(measured)
         found = [
             *main,
-            *[one.on(measured, near) for one in variants],
+            *(variants.on(measured) if variants else ()),
             systems.oracle(measured.pairs),
         ]
         tables["by set"] += rows_of(measured, found)
@@ -167,13 +167,40 @@ def measure(data: Path, quick: bool) -> list[Row]:
     return [*[row for rows in tables.values() for row in rows], *drawn]
 
 
+class Arguments(report.Arguments):
+    """What all benchmarks understand, and this one's own."""
+
+    late_interaction: bool
+    plot: Path | None
+
+
+def arguments() -> Arguments:
+    """Read the command line."""
+    parser = report.parser("Right hits against wrong ones, by pairs.")
+    parser.add_argument(
+        "--late-interaction", action="store_true",
+        help="also fit the verifier with similarities of token vectors, which is not shipped",
+    )  # fmt: skip
+    parser.add_argument(
+        "--plot", type=Path, metavar="FILE", help="draw the curves to FILE (.svg or .png)"
+    )
+    return parser.parse_args(namespace=Arguments())
+
+
 def main() -> int:
     """Measure, print and write."""
-    given = report.arguments("Right hits against wrong ones, by pairs.")
+    given = arguments()
     if given.data is None or not (given.data / "kmemo").is_dir():
         print("There is no measuring data: give its folder, such as --data ../shared/data.")
         return 2
-    report.write(given.json, measure(given.data, given.quick))
+    rows = measure(given.data, given.quick, given.late_interaction)
+    report.write(given.json, rows)
+    if given.plot is not None:
+        from benchmarks.quality.picture import (
+            draw,
+        )  # matplotlib is loaded only where it is asked for
+
+        draw(rows, given.plot)
     return 0
 
 

@@ -97,3 +97,19 @@ def test_any_two_texts_have_features_or_are_refused(one: str, other: str):
     except VerifierError:
         return
     assert np.isfinite(values).all()
+
+
+@given(QUESTIONS, st.lists(QUESTIONS, min_size=1, max_size=4))
+def test_a_side_that_is_compared_again_gives_the_same_to_the_last_bit(one: str, others: list[str]):
+    try:
+        asked = pair.ready(read(one, TABLE), TABLE)
+        stored = [read(other, TABLE) for other in others]
+    except VerifierError:
+        return  # such words alone are no English question
+    once = [pair.features(read(one, TABLE), side, 0.5, TABLE) for side in stored]
+    assert [pair.compared(asked, pair.ready(side, TABLE), 0.5) for side in stored] == once
+
+
+def test_words_without_a_vector_are_near_to_none():
+    seen = of("How do I paint zebras?", "How do I paint okapis?")
+    assert seen["nearest substitute"] == seen["furthest substitute"] == 0.0

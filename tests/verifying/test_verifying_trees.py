@@ -37,6 +37,18 @@ def test_the_margin_is_the_sum_of_the_leaves(values: list[float]):
     assert Trees(PACKED).margin(values) == pytest.approx(walked(values))
 
 
+@given(st.lists(st.floats(-3, 3, width=32), min_size=WIDTH, max_size=WIDTH))
+def test_the_margin_is_the_same_to_the_last_bit_however_it_is_walked(values: list[float]):
+    reached = []
+    for tree in range(COUNT):
+        at = 0
+        while at < 2**DEPTH - 1:
+            node = tree * (2**DEPTH - 1) + at
+            at = 2 * at + 1 + (np.float32(values[FEATURES[node]]) > LIMITS[node])
+        reached.append(float(LEAVES[tree * 2**DEPTH + at - 2**DEPTH + 1]))
+    assert Trees(PACKED).margin(values) == PACKED.start + float(np.array(reached).sum())
+
+
 def test_a_value_that_is_no_number_goes_left():
     assert Trees(PACKED).margin([math.nan] * WIDTH) == pytest.approx(
         Trees(PACKED).margin([-1e9] * WIDTH)

@@ -11,7 +11,9 @@ from pathlib import Path
 
 import msgspec
 import numpy as np
+import torch
 from numpy.typing import NDArray
+from threadpoolctl import threadpool_limits
 
 from stampcache.verifying import pair as pairing
 from stampcache.verifying.trained import Weights
@@ -92,20 +94,28 @@ def trained(fit: Fit, words: Words) -> Weights:
     )
 
 
+def made(data: Path) -> tuple[Weights, int]:
+    """Return weights that are fitted on all that may be fitted, and the count of its pairs."""
+    embedding = Embedding()
+    words = word_table(embedding)
+    pairs = all_pairs(data, embedding, words.related)
+    fit = assembled(pairs, embedding, words.table())
+    return trained(fit, words), len(fit.pairs)
+
+
 def main() -> int:
     """Train and write."""
     parser = argparse.ArgumentParser(description="Train the verifier.")
     parser.add_argument("--data", type=Path, required=True, help="folder of the measuring data")
     parser.add_argument("--out", type=Path, required=True, help="file of the weights to write")
     given = parser.parse_args()
-    embedding = Embedding()
-    words = word_table(embedding)
-    pairs = all_pairs(given.data, embedding, words.related)
-    fit = assembled(pairs, embedding, words.table())
-    weights = trained(fit, words)
+    # sums of several threads come in any order, and the bytes are to be the same on any count of cores
+    torch.set_num_threads(1)
+    with threadpool_limits(1):
+        weights, count = made(given.data)
     raw = compressed(msgspec.msgpack.encode(weights))
     given.out.write_bytes(raw)
-    print(f"{len(fit.pairs)} pairs, threshold {weights.threshold}, {len(raw)} bytes")
+    print(f"{count} pairs, threshold {weights.threshold}, {len(raw)} bytes")
     return 0
 
 

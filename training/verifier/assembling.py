@@ -76,6 +76,14 @@ class Embedding:
             self._known.update(zip(part, unit, strict=True))
         return np.stack([self._known[text] for text in texts])
 
+    def tokens(self, texts: Sequence[str]) -> list[NDArray[np.float32]]:
+        """Return the unit vectors of each text's tokens, a row each, without the marks at its ends."""
+        found = self._model.encode(
+            list(texts), batch_size=BATCH, output_value="token_embeddings", show_progress_bar=False
+        )
+        inner = [np.asarray(rows, dtype=np.float32)[1:-1] for rows in found]
+        return [rows / np.linalg.norm(rows, axis=1, keepdims=True) for rows in inner]
+
 
 def word_table(embedding: Embedding) -> Words:
     """Return the table of the most frequent words."""

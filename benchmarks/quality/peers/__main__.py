@@ -30,13 +30,15 @@ NEEDS: Mapping[str, Sequence[str]] = MappingProxyType(
 HERE = Path(__file__).parent
 
 
-def hand_out(data: Path, folder: Path, quick: bool) -> None:
-    """Write the pairs and their vectors."""
+def hand_out(data: Path, folder: Path, quick: bool, chosen: Sequence[str]) -> None:
+    """Write the pairs and their vectors; of all sets if none is chosen."""
     embedding = Embedding()
     folder.mkdir(parents=True, exist_ok=True)
     texts: set[str] = set()
     with (folder / "pairs.jsonl").open("w", encoding="utf-8") as lines:
         for measured in sets.every(data, quick):
+            if chosen and measured.name not in chosen:
+                continue
             for at, pair in enumerate(measured.pairs):
                 texts |= {pair.asked, pair.stored}
                 row = {"set": measured.name, "at": at, "asked": pair.asked, "stored": pair.stored}
@@ -57,8 +59,19 @@ def run(peer: str, given: Path) -> int:
     script = str(HERE / f"score_{peer}.py")
     ended = subprocess.run([str(python), script, str(given), str(out)], check=False)
     if ended.returncode == 0:
-        out.rename(FOLDER / f"{peer}.jsonl")
+        keep(out, FOLDER / f"{peer}.jsonl")
     return ended.returncode
+
+
+def keep(found: Path, file: Path) -> None:
+    """Put what was found in place of what the file holds of the same sets."""
+    lines = found.read_text(encoding="utf-8").splitlines()
+    new = {json.loads(line)["set"] for line in lines}
+    if file.exists():
+        old = file.read_text(encoding="utf-8").splitlines()
+        lines += [line for line in old if json.loads(line)["set"] not in new]
+    found.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    found.rename(file)
 
 
 def main() -> int:
@@ -67,9 +80,12 @@ def main() -> int:
     parser.add_argument("--data", type=Path, required=True, help="folder of the measuring data")
     parser.add_argument("--only", choices=sorted(NEEDS), help="run this peer only")
     parser.add_argument("--quick", action="store_true", help="the pairs of a quick run")
+    parser.add_argument(
+        "--set", action="append", default=[], help="score this set; may be repeated"
+    )
     given = parser.parse_args()
     folder = FOLDER / "given"
-    hand_out(given.data, folder, given.quick)
+    hand_out(given.data, folder, given.quick, given.set)
     failed = [peer for peer in NEEDS if given.only in (None, peer) and run(peer, folder)]
     for peer in failed:
         print(f"{peer} failed; its rows are left out.")

@@ -27,13 +27,15 @@ _SYNONYMS = frozenset(
         for other in group.split()
     ]
 )
+_REWORDED = frozenset([one for one, _ in _SYNONYMS])
 
 
 def opposite(one: str, other: str) -> bool:
     """Tell whether two folded words are opposites: enable and disable, happy and unhappy."""
-    if (one, other) in _OPPOSITES:
+    if one in POLAR and (one, other) in _OPPOSITES:
         return True
-    if {one[-3:], other[-3:]} == _ENDINGS:
+    ending = one[-3:]
+    if ending in _ENDINGS and other[-3:] != ending and other[-3:] in _ENDINGS:
         return one[:-3] == other[:-3]
     short, long = (one, other) if len(one) < len(other) else (other, one)
     if len(short) <= _PREFIXED_LETTERS or not long.endswith(short):
@@ -43,18 +45,43 @@ def opposite(one: str, other: str) -> bool:
 
 def alike(one: str, other: str) -> bool:
     """Tell whether two folded words are synonyms, or one is the other mistyped."""
-    if (one, other) in _SYNONYMS:
+    if one in _REWORDED and (one, other) in _SYNONYMS:
         return True
     short, long = (one, other) if len(one) < len(other) else (other, one)
     if len(short) < _TYPO_LETTERS or len(long) - len(short) > 1:
         return False
+    if short[0] != long[0]:  # most pairs end here
+        return short[:2] == long[1::-1] and short[2:] == long[2:]
     before = common(short, long)
     rest, longer = short[before:], long[before:]
     if len(short) == len(long):
         swapped = rest[:2] == longer[1::-1] and rest[2:] == longer[2:]
-        changed = rest[1:] == longer[1:] and len(short) >= _TYPO_CHANGE_LETTERS and before > 0
+        changed = rest[1:] == longer[1:] and len(short) >= _TYPO_CHANGE_LETTERS
         return swapped or changed
-    return before > 0 and rest == longer[1:]
+    return rest == longer[1:]
+
+
+def flipped(here: Sequence[str], there: Sequence[str]) -> list[tuple[str, str]]:
+    """Return which words of one side are opposites of which of the other, in their order."""
+    found: list[tuple[str, str]] = []
+    for one in here:
+        # all other opposites end alike, so that most pairs need no comparison
+        listed, last = one in POLAR or one[-3:] in _ENDINGS, one[-1:]
+        found += [
+            (one, other)
+            for other in there
+            if (listed or other[-1:] == last) and opposite(one, other)
+        ]
+    return found
+
+
+def replaceable(one: str, others: Sequence[str]) -> bool:
+    """Tell whether one of the other words is a synonym of this one, or the same mistyped."""
+    listed, length = one in _REWORDED, len(one)
+    if not listed and length < _TYPO_LETTERS:
+        return False
+    near = [other for other in others if listed or -1 <= len(other) - length <= 1]
+    return any(alike(one, other) for other in near)
 
 
 def common(one: Sequence[str], other: Sequence[str]) -> int:

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from msgspec import Struct
 
-from stampcache.guards.alike import POLAR, alike, opposite
+from stampcache.guards.alike import POLAR, alike, flipped, opposite, replaceable
 from stampcache.guards.amounts import Amount
 from stampcache.guards.measures import CURRENCIES
 from stampcache.guards.profile import Profile
@@ -46,7 +46,7 @@ def differences(asked: Profile, stored: Profile) -> Differences:
     here, there = _surplus(asked, stored), _surplus(stored, asked)
     return Differences(
         negated=len(asked.negations) % 2 != len(stored.negations) % 2,
-        flips=[(one, other) for one in here for other in there if opposite(one, other)],
+        flips=flipped(here, there),
         amounts=_amounts(asked, stored),
         names=Sides(_unknown_names(asked, stored, there), _unknown_names(stored, asked, here)),
         codes=Sides(_unknown_codes(asked, stored), _unknown_codes(stored, asked)),
@@ -75,8 +75,8 @@ def _rest(asked: Profile, stored: Profile, here: Sequence[str], there: Sequence[
         one = [word for word in one if word not in equal]
         other = [word for word in other if word not in equal]
     return Sides(
-        [word for word in one if not any(alike(word, each) for each in there)],
-        [word for word in other if not any(alike(each, word) for each in here)],
+        [word for word in one if not replaceable(word, there)],
+        [word for word in other if not replaceable(word, here)],
     )
 
 

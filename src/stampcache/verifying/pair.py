@@ -63,6 +63,32 @@ NAMES: tuple[str, ...] = (
 )
 
 
+class Ready(Struct, frozen=True):
+    """A side with what each comparison of it needs: letters by three, neighbours, vectors.
+
+    ``vectors`` are the rows of its content words in the word table.
+    """
+
+    side: Side
+    grams: frozenset[str]
+    neighbours: frozenset[tuple[str, str]]
+    total: int
+    vector: NDArray[np.float32]
+    vectors: NDArray[np.float32]
+
+
+def ready(side: Side, table: Table) -> Ready:
+    """Return a side that is to be compared, perhaps more than once."""
+    return Ready(
+        side,
+        _grams(side.words),
+        frozenset(pairwise(side.content)),
+        sum(side.weights),
+        np.frombuffer(side.vector, np.float32),
+        table.vectors.take(side.rows, axis=0) if side.rows else table.vectors[:0],
+    )
+
+
 class Compared(Struct):
     """The unmatched words of both sides (their places), and what matched."""
 
@@ -75,20 +101,24 @@ class Compared(Struct):
 
 def features(one: Side, other: Side, similarity: float, table: Table) -> list[float]:
     """Return the features of a pair in the order of ``NAMES``."""
-    if (one.words, one.names) > (other.words, other.names):
-        one, other = other, one  # matching takes words in order, so the order must not be theirs
-    compared = _compare(one, other)
-    grams, more_grams = _grams(one.words), _grams(other.words)
+    return compared(ready(one, table), ready(other, table), similarity)
+
+
+def compared(asked: Ready, stored: Ready, similarity: float) -> list[float]:
+    """Return the features of a pair whose sides were made ready."""
+    if (asked.side.words, asked.side.names) > (stored.side.words, stored.side.names):
+        # matching takes words in order, so the order must not be theirs
+        asked, stored = stored, asked
+    one, other = asked.side, stored.side
+    matching = _compare(one, other)
+    grams, more_grams = asked.grams, stored.grams
     values = [
         round(similarity, 4),
-        round(
-            float(np.frombuffer(one.vector, np.float32) @ np.frombuffer(other.vector, np.float32)),
-            4,
-        ),
+        round(float(asked.vector @ stored.vector), 4),
         2 * len(grams & more_grams) / ((len(grams) + len(more_grams)) or 1),
     ]
-    values += _covering(one, other, compared, table)
-    values += _shape(one, other, compared)
+    values += _covering(asked, stored, matching)
+    values += _shape(asked, stored, matching)
     same = one.kind == other.kind
     values += (float(same), float(min(one.kind, other.kind)), float(max(one.kind, other.kind)))
     for bits, others in zip(one.closed, other.closed, strict=True):
@@ -109,9 +139,9 @@ def _ordered(one: float, other: float) -> tuple[float, float]:
     return (float(one), float(other)) if one <= other else (float(other), float(one))
 
 
-def _grams(words: Sequence[str]) -> set[str]:
+def _grams(words: Sequence[str]) -> frozenset[str]:
     text = f" {' '.join(words)} "
-    return {text[at : at + 3] for at in range(len(text) - 2)}
+    return frozenset([text[at : at + 3] for at in range(len(text) - 2)])
 
 
 def _compare(one: Side, other: Side) -> Compared:
@@ -162,21 +192,23 @@ def mistyped(one: str, other: str) -> bool:
     return rest[1:] == longer[1:] or (rest[:2] == longer[1::-1] and rest[2:] == longer[2:])
 
 
-def _covering(one: Side, other: Side, compared: Compared, table: Table) -> list[float]:
-    total, more = sum(one.weights), sum(other.weights)
-    left = sum([one.weights[at] for at in compared.here])
-    right = sum([other.weights[at] for at in compared.there])
+def _covering(asked: Ready, stored: Ready, compared: Compared) -> list[float]:
+    one, other = asked.side, stored.side
+    here, there = compared.here, compared.there
+    total, more = asked.total, stored.total
+    left = sum([one.weights[at] for at in here])
+    right = sum([other.weights[at] for at in there])
     nearest, furthest = 1.0, 1.0
     near_here: list[float] = []
     near_there: list[float] = []
-    if compared.here and other.rows:
-        near_here = _nearest(one, compared.here, other.rows, table)
-    if compared.there and one.rows:
-        near_there = _nearest(other, compared.there, one.rows, table)
-    if compared.here and compared.there:
-        pairs = _dots(
-            [one.rows[at] for at in compared.here], [other.rows[at] for at in compared.there], table
-        )
+    rows = asked.vectors.take(here, axis=0) if here else asked.vectors[:0]
+    others = stored.vectors.take(there, axis=0) if there else stored.vectors[:0]
+    if here and other.rows:
+        near_here = _nearest(rows, stored.vectors)
+    if there and one.rows:
+        near_there = _nearest(others, asked.vectors)
+    if here and there:
+        pairs = rows @ others.T
         nearest, furthest = (
             float(pairs.max()),
             float(min(pairs.max(axis=0).min(), pairs.max(axis=1).min())),
@@ -211,15 +243,13 @@ def _covering(one: Side, other: Side, compared: Compared, table: Table) -> list[
     ]
 
 
-def _nearest(side: Side, places: Sequence[int], rows: Sequence[int], table: Table) -> list[float]:
-    """Return for each of these words how near the nearest word of the other question is, from 0."""
-    near = _dots([side.rows[at] for at in places], rows, table).max(axis=1)
-    return [float(max(0.0, round(one, 4))) for one in near.tolist()]
+def _nearest(rows: NDArray[np.float32], others: NDArray[np.float32]) -> list[float]:
+    """Return for each of these words how near the nearest word of the other question is, from 0.
 
-
-def _dots(rows: Sequence[int], others: Sequence[int], table: Table) -> NDArray[np.float32]:
-    """Return the similarity of each word to each other; a word without a vector is near to none."""
-    return table.vectors[list(rows)] @ table.vectors[list(others)].T
+    A word without a vector is near to none.
+    """
+    near = (rows @ others.T).max(axis=1)
+    return [max(0.0, round(one, 4)) for one in near.tolist()]
 
 
 def _named(side: Side, places: Sequence[int]) -> int:
@@ -230,16 +260,16 @@ def _numbers(side: Side, places: Sequence[int]) -> int:
     return sum([side.stems[at][0].isdigit() for at in places])
 
 
-def _shape(one: Side, other: Side, compared: Compared) -> list[float]:
+def _shape(asked: Ready, stored: Ready, compared: Compared) -> list[float]:
     """Compare lengths, the common beginning and end, and the order of what matched."""
+    one, other = asked.side, stored.side
     words, others = one.words, other.words
     least = min(len(words), len(others))
     before = _common(words, others)
     after = min(_common(words[::-1], others[::-1]), least - before)
     matched = sorted(compared.matched)
     turned = sum([later[1] < earlier[1] for earlier, later in pairwise(matched)])
-    bigrams = set(pairwise(one.content))
-    more = set(pairwise(other.content))
+    bigrams, more = asked.neighbours, stored.neighbours
     return [
         *_ordered(len(one.content), len(other.content)),
         *_ordered(len(words), len(others)),
