@@ -55,7 +55,7 @@ def test_a_tenant_is_forgotten_in_all_its_scopes_and_no_other_is(open_face: Open
         face.fill(request)
     forgotten = face.forget("acme")
     assert forgotten.entries == 3
-    assert forgotten.bytes > 0
+    assert forgotten.size_bytes > 0
     assert all(face.why(request) is Reason.NOT_FOUND for request in mine)
     assert face.served(asked("globex")) == "answer"
     counters = face.stats(everything=True).counters
@@ -279,7 +279,7 @@ def test_no_byte_of_a_forgotten_tenant_is_left_in_the_file(
     assert len([trace for trace in traces("acme", SECRET_WORDS) if trace in before]) > 18
     forgotten = store.forget("tenant-acme")
     assert forgotten.entries == 7
-    assert forgotten.bytes > 7 * 20_000
+    assert forgotten.size_bytes > 7 * 20_000
     after = bytes_beside(path)
     assert [trace for trace in traces("acme", SECRET_WORDS) if trace in after] == []
     assert all(trace in after for trace in (b"Kumquat", b"Marimba", b"tenant-globex"))
@@ -380,10 +380,10 @@ def test_another_process_forgets_and_this_one_follows(tmp_path: Path) -> None:
 def test_what_is_counted_as_forgotten_is_what_was_kept(store: SqliteStore) -> None:
     entry = of_tenant("acme", 1, "Zanzibar")
     store.put(entry, unit(1, 0, 0), store.sequence())
-    assert store.forget("tenant-acme").bytes == len(Codec().encode(entry)) + 3 * 4
+    assert store.forget("tenant-acme").size_bytes == len(Codec().encode(entry)) + 3 * 4
 
 
 def test_the_answer_of_a_made_tenant_counts_its_payload() -> None:
     with open_cache("memory://") as cache:
         cache.update(asked("acme"), Answer(text="a", payload=b"x" * 5_000))
-        assert cache.forget("acme").bytes > 5_000
+        assert cache.forget("acme").size_bytes > 5_000

@@ -30,7 +30,7 @@ from training.verifier.assembling import (
     word_table,
 )
 
-ALLOWED = 0.05
+ALLOWED = 0.10
 RISING = ("similarity",)
 
 
@@ -47,7 +47,7 @@ def natural(fit: Fit) -> NDArray[np.bool_]:
 
 
 def chosen(scores: NDArray[np.float64], same: NDArray[np.bool_]) -> float:
-    """Return the lowest threshold, to 0.005, that serves at most 5 % of what is not the same."""
+    """Return the lowest threshold, to 0.005, that rejects at least 90 % of what is not the same."""
     for at in range(100, 200):
         if float((scores[~same] >= at / 200).mean()) <= ALLOWED:
             return at / 200

@@ -43,4 +43,4 @@ def _told(forgotten: Forgotten, tenant: str) -> str:
             " secret?"
         )
     counted = f"{forgotten.entries:,} {'entry' if forgotten.entries == 1 else 'entries'}"
-    return f"{counted} removed, {size(forgotten.bytes)}."
+    return f"{counted} removed, {size(forgotten.size_bytes)}."

@@ -45,11 +45,11 @@ class StoreStats(Struct, frozen=True, kw_only=True):
 class Forgotten(Struct, frozen=True):
     """How much a ``forget`` removed: entries, and bytes as the store kept them.
 
-    ``bytes`` are those of entries, vectors, reaches and verdicts, without the digests beside them.
+    ``size_bytes`` are those of entries, vectors, reaches and verdicts, without the digests beside them.
     """
 
     entries: int = 0
-    bytes: int = 0
+    size_bytes: int = 0
 
 
 class Lag(Struct, frozen=True, kw_only=True):

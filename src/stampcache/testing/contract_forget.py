@@ -48,7 +48,7 @@ class ForgetContract:
         store.nearest("t", unit(1, 0), 3, asked="x", now=NOW)
         forgotten = store.forget("t")
         assert forgotten.entries == 3
-        assert forgotten.bytes > 0
+        assert forgotten.size_bytes > 0
         for entry in mine:
             assert store.fetch(*entry.place) is None
             assert not store.nearest(entry.place[0], unit(1, 0), 3, asked="x", now=NOW)

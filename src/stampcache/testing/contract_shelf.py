@@ -103,7 +103,7 @@ class ShelfContract:
     def test_a_forgotten_tenant_has_no_records(self, store: Store) -> None:
         store.shelf.keep("x", [record("a", b"123", "t"), record("b", b"4", "u")], most=9)
         store.shelf.keep("y", [record("a", b"5", "t"), record("c", b"6")], most=9)
-        assert store.forget("t").bytes >= 4
+        assert store.forget("t").size_bytes >= 4
         assert [one.key for one in store.shelf.kept("x", 9)] == ["b"]
         assert [one.key for one in store.shelf.kept("y", 9)] == ["c"]
         entry = make_entry("k", tenant="t")
