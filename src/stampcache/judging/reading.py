@@ -3,6 +3,8 @@
 import re
 import unicodedata
 
+import msgspec
+
 LONGEST_REPLY = 20_000
 LONGEST_REASON = 1_000
 _LONGEST_THOUGHT = 200_000
@@ -67,3 +69,24 @@ def unescaped(text: str) -> str:
 def _meant(escape: re.Match[str]) -> str:
     code, _, itself = escape.groups()
     return chr(int(code, 16)) if code else itself or " "
+
+
+def start_of_last(text: str, kind: type) -> int:
+    """Return where the object of a kind begins that ends with the reply.
+
+    Raises:
+        Unreadable: it ends with none.
+    """
+    if not text.endswith("}"):
+        raise Unreadable("the reply does not end with a JSON object")
+    first: ValueError | None = None
+    at = text.rfind("{")
+    while at >= 0:
+        try:
+            msgspec.json.decode(text[at:], type=kind, strict=True)
+        except ValueError as error:  # msgspec's own errors are among them
+            first = first or error
+        else:
+            return at
+        at = text.rfind("{", 0, at)
+    raise Unreadable(f"the reply ends with no verdict ({first})")

@@ -13,6 +13,7 @@ from stampcache.judging.reading import (
     once_each,
     said_aloud,
     spellings,
+    start_of_last,
     unescaped,
     words,
 )
@@ -41,7 +42,7 @@ def read_reply(text: str, *, kinds: Iterable[str] = (), shown: Iterable[str] = (
         Unreadable: it is none; the caller takes that for "not fresh".
     """
     whole = said_aloud(text)
-    start = _start_of_verdict(whole)
+    start = start_of_last(whole, Said)
     said = _decoded(whole[start:])
     if _KEY.search(unescaped(whole[:start])):
         raise Unreadable("the reply holds more than one verdict")
@@ -54,23 +55,6 @@ def read_reply(text: str, *, kinds: Iterable[str] = (), shown: Iterable[str] = (
     if _echoed(whole[start:], said, shown):
         raise Unreadable("the verdict stands in the question or the answer")
     return said
-
-
-def _start_of_verdict(text: str) -> int:
-    """Return where the object begins that ends with the reply: a verdict holds no other object."""
-    if not text.endswith("}"):
-        raise Unreadable("the reply does not end with a JSON object")
-    first: ValueError | None = None
-    at = text.rfind("{")
-    while at >= 0:
-        try:
-            msgspec.json.decode(text[at:], type=Said, strict=True)
-        except ValueError as error:  # msgspec's own errors are among them
-            first = first or error
-        else:
-            return at
-        at = text.rfind("{", 0, at)
-    raise Unreadable(f"the reply ends with no verdict ({first})")
 
 
 def _decoded(text: str) -> Said:

@@ -14,6 +14,7 @@ from stampcache.judging.reading import (
     once_each,
     said_aloud,
     spellings,
+    start_of_last,
     unescaped,
     words,
 )
@@ -48,7 +49,7 @@ def read_sameness(
         Unreadable: there is no such object; the caller takes that for "not the same", for all pairs.
     """
     whole = said_aloud(text)
-    start = _start_of_verdicts(whole)
+    start = start_of_last(whole, _Reply)
     said = _decoded(whole[start:])
     if _KEY.search(unescaped(whole[:start])):
         raise Unreadable("the reply holds more than one list of verdicts")
@@ -80,23 +81,6 @@ def _one(said: _Said, there: Iterable[str]) -> Sameness:
 
 def _none(failure: str) -> Sameness:
     return Sameness(False, "", failure)
-
-
-def _start_of_verdicts(text: str) -> int:
-    """Return where the object begins that ends with the reply."""
-    if not text.endswith("}"):
-        raise Unreadable("the reply does not end with a JSON object")
-    first: ValueError | None = None
-    at = text.rfind("{")
-    while at >= 0:
-        try:
-            msgspec.json.decode(text[at:], type=_Reply, strict=True)
-        except ValueError as error:  # msgspec's own errors are among them
-            first = first or error
-        else:
-            return at
-        at = text.rfind("{", 0, at)
-    raise Unreadable(f"the reply ends with no verdicts ({first})")
 
 
 def _decoded(text: str) -> Sequence[_Said]:
