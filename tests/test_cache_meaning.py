@@ -14,6 +14,7 @@ from stampcache import (
     Reason,
     Request,
     Stale,
+    VerifierError,
 )
 from stampcache.calibration import StampCacheWarning
 from stampcache.embedding import CANARIES
@@ -146,6 +147,15 @@ def test_what_a_verifier_saw_of_a_question_is_stored_with_it(
         Reason.VERIFIER,
         "score 0.2000 is not in [0.5000, 1]",
     )
+
+
+def test_a_strict_cache_raises_what_a_verifier_cannot_read(
+    open_face: Open, embedder: AngleEmbedder
+) -> None:
+    reader = ScriptedReader({}, unread=[STORED])
+    face = open_face(embedder=embedder, calibration=0.9, verifier=reader, strict=True)
+    with pytest.raises(VerifierError, match="cannot be read"):
+        face.fill(asked(STORED))
 
 
 def test_a_question_that_a_verifier_cannot_read_is_stored_all_the_same(

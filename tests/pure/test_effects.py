@@ -21,6 +21,7 @@ from stampcache.effects import (
     Note,
     OnCorpora,
     OnJournal,
+    OnShelf,
     Purge,
     Put,
     Read,
@@ -407,9 +408,9 @@ def test_what_a_step_raises_keeps_its_name(kind: str) -> None:
         World().driver(kind)(one(Step(sync=fails, aio=afails)))
 
 
-@pytest.mark.parametrize("effect", [OnCorpora(), OnJournal()])
+@pytest.mark.parametrize("effect", [OnCorpora(), OnJournal(), OnShelf()])
 def test_an_effect_that_says_not_what_it_does_is_none(
-    effect: OnCorpora[None] | OnJournal[None],
+    effect: OnCorpora[None] | OnJournal[None] | OnShelf[None],
 ) -> None:
     with pytest.raises(NotImplementedError):
         effect.on(None)  # type: ignore[arg-type]  # nothing is done with it
