@@ -197,7 +197,7 @@ class Core:
         """Wait for the turn to make an answer, unless nobody else could be given it."""
         if ask.controls.no_cache or ask.controls.no_store:
             return Turn(None)
-        return (yield from self.turns.turn(key, again))
+        return (yield from self.turns.turn(ask.identity.tenant, key, again))
 
     def exactly_now(self, ask: Ask) -> Flow[Hit | None]:
         """Return what somebody else has just stored for this very question."""

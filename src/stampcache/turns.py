@@ -15,19 +15,12 @@ from msgspec import Struct
 from stampcache import canonical
 from stampcache.effects import Flow, Note, Step
 from stampcache.errors import MakingError, StoreError
-from stampcache.ports import AsyncTickets, Making, Tickets
+from stampcache.ports import AsyncTickets, Making, Ticket, Tickets
 
 Value = TypeVar("Value")
 _ROUNDS = 2
 _FIRST_PAUSE_S, _LONGEST_PAUSE_S = 0.005, 0.05
 _LONGEST_FAILURE = 500
-
-
-class Ticket(Struct, frozen=True):
-    """The right to make something, for all processes; without a name it is only this caller's."""
-
-    name: str = ""
-    token: str = ""
 
 
 class Turn(Struct, Generic[Value], frozen=True):
@@ -57,9 +50,11 @@ class Turns:
         self._letting_go: set[asyncio.Task[None]] = set()
 
     def turn(
-        self, key: tuple[str, ...], again: Callable[[], Flow[Value | None]]
+        self, tenant: str, key: tuple[str, ...], again: Callable[[], Flow[Value | None]]
     ) -> Flow[Turn[Value]]:
         """Wait for one's turn; ``again`` looks whether somebody else has made it meanwhile.
+
+        ``tenant`` is the digest of whose it is.
 
         Raises:
             MakingError: an equal request failed in another process while this one waited for it.
@@ -70,23 +65,23 @@ class Turns:
         ):  # who waits for its own process shares in it already
             return Turn(None)
         try:
-            return (yield from self._taken(tickets, name, again))
+            return (yield from self._taken(tickets, tenant, name, again))
         except StoreError as error:
             yield Note("tickets", error)
             return Turn(None)
 
     def _taken(
-        self, tickets: Both, name: str, again: Callable[[], Flow[Value | None]]
+        self, tickets: Both, tenant: str, name: str, again: Callable[[], Flow[Value | None]]
     ) -> Flow[Turn[Value]]:
         until = time.monotonic() + self._timeout_s
         for _ in range(_ROUNDS):
-            ticket = Ticket(name, secrets.token_hex(8))
-            holder = yield from _took(tickets, ticket)
+            ticket = Ticket(tenant, name, secrets.token_hex(8))
+            holder = yield from _took(tickets, ticket, self._timeout_s)
             mine = holder == ticket.token
             if mine:
                 self._held.add(name)
             else:
-                yield from self._end_of(tickets, Ticket(name, holder), until)
+                yield from self._end_of(tickets, Ticket(tenant, name, holder), until)
             found = yield from self._found(ticket if mine else Ticket(), again)
             if found is not None:
                 return Turn(found)
@@ -141,9 +136,11 @@ class Turns:
         if tickets is None or not ticket.name:
             return
         self._held.discard(ticket.name)
-        words = (ticket.name, ticket.token, failure)
         try:
-            yield Step(sync=lambda: tickets.sync.give(*words), aio=lambda: tickets.aio.give(*words))
+            yield Step(
+                sync=lambda: tickets.sync.give(ticket, failure),
+                aio=lambda: tickets.aio.give(ticket, failure),
+            )
         except StoreError as error:
             yield Note("tickets", error)
 
@@ -157,9 +154,9 @@ class Turns:
         try:
             loop = asyncio.get_running_loop()
         except RuntimeError:
-            self._quietly(lambda: tickets.sync.let_go(ticket.name, ticket.token))
+            self._quietly(lambda: tickets.sync.let_go(ticket))
             return
-        task = loop.create_task(self._alet_go(tickets.aio.let_go(ticket.name, ticket.token)))
+        task = loop.create_task(self._alet_go(tickets.aio.let_go(ticket)))
         self._letting_go.add(task)
         task.add_done_callback(self._letting_go.discard)
 
@@ -185,14 +182,15 @@ def _name(key: tuple[str, ...]) -> str:
     return canonical.digest([canonical.encode(part) for part in key], person=b"ticket")
 
 
-def _took(tickets: Both, ticket: Ticket) -> Step[str]:
-    words = (ticket.name, ticket.token)
-    return Step(sync=lambda: tickets.sync.take(*words), aio=lambda: tickets.aio.take(*words))
+def _took(tickets: Both, ticket: Ticket, longest_s: float) -> Step[str]:
+    return Step(
+        sync=lambda: tickets.sync.take(ticket, longest_s=longest_s),
+        aio=lambda: tickets.aio.take(ticket, longest_s=longest_s),
+    )
 
 
 def _seen(tickets: Both, ticket: Ticket) -> Step[Making]:
-    words = (ticket.name, ticket.token)
-    return Step(sync=lambda: tickets.sync.see(*words), aio=lambda: tickets.aio.see(*words))
+    return Step(sync=lambda: tickets.sync.see(ticket), aio=lambda: tickets.aio.see(ticket))
 
 
 def _pause(seconds: float) -> Step[None]:

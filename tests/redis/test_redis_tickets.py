@@ -3,12 +3,17 @@
 import asyncio
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 
 import pytest
 
-from stampcache import Answer, Cache, Request, open_cache
-from stampcache.errors import MakingError
+from stampcache import Answer, Cache, Request, Scope, open_cache
+from stampcache.errors import MakingError, StoreError
+from stampcache.ports import Making, Ticket
+from stampcache.stores.redis.leases import Leases
+from stampcache.stores.redis.store import RedisStore
+from tests.redis.apps import eventually
+from tests.redis.servers import Server
 
 REQUEST = Request(question="q", model="m")
 
@@ -97,10 +102,10 @@ def test_a_failure_is_that_of_all_who_waited_and_of_nobody_after(caches: list[Ca
 def test_a_ticket_whose_lease_ended_is_taken_over(caches: list[Cache]) -> None:
     first, second = caches[:2]
     store = first.core.store
-    asked: list[str] = []
+    asked: list[Ticket] = []
 
-    def spy(name: str, token: str) -> str:
-        asked.append(name)
+    def spy(ticket: Ticket, *, longest_s: float) -> str:
+        asked.append(ticket)
         return "a process that died"
 
     tickets = store.tickets  # type: ignore[attr-defined]  # a Redis store has them
@@ -108,7 +113,7 @@ def test_a_ticket_whose_lease_ended_is_taken_over(caches: list[Cache]) -> None:
     second.core.turns._tickets.sync.take = spy  # type: ignore[union-attr, method-assign]
     model = Model(seconds=0.0)
     assert second.get_or_create(REQUEST, model).text == "answer 1"
-    assert asked and real(asked[0], "token") == "token", "the ticket was never held"
+    assert asked and real(asked[0], longest_s=1.0) == asked[0].token, "it was never held"
     third = Request(question="other", model="m")
     assert first.get_or_create(third, model).text == "answer 2"
 
@@ -168,9 +173,7 @@ def test_an_answer_that_is_not_stored_is_made_by_each_without_waiting_long(
 def test_tickets_that_fail_keep_nobody_from_making(
     caches: list[Cache], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from stampcache.errors import StoreError
-
-    def away(name: str, token: str) -> str:
+    def away(ticket: Ticket, *, longest_s: float) -> str:
         raise StoreError("away")
 
     tickets = caches[0].core.store.tickets  # type: ignore[attr-defined]  # a Redis store has them
@@ -178,3 +181,178 @@ def test_tickets_that_fail_keep_nobody_from_making(
     model = Model(seconds=0.0)
     assert caches[0].get_or_create(REQUEST, model).text == "answer 1"
     assert caches[0].stats(everything=True).counters["error.tickets"] == 1
+
+
+# -- leases ----------------------------------------------------------------------------------------
+
+
+def test_a_making_may_take_many_leases(caches: list[Cache]) -> None:
+    """Of threads and tasks alike: its process lives, so nobody takes its place."""
+    by_thread, by_task = Model(seconds=3.0), Model(seconds=3.0)  # six leases
+    other = Request(question="other", model="m")
+    works: list[Callable[[], object]] = []
+    for cache in caches:
+        works += [
+            lambda one=cache: one.get_or_create(REQUEST, by_thread),  # type: ignore[misc]
+            lambda one=cache: asyncio.run(one.aio.get_or_create(other, by_task.aio)),  # type: ignore[misc]
+        ]
+    answers = at_once(*works)
+    assert {one.text for one in answers if isinstance(one, Answer)} == {"answer 1"}
+    assert (len(answers), by_thread.calls, by_task.calls) == (8, 1, 1)
+
+
+TICKET = Ticket(tenant="t", name="n", token="mine")
+
+
+class Renewed:
+    """A server that renews: what it was asked for, and what it says is lost."""
+
+    def __init__(self) -> None:
+        self.asked: list[list[Ticket]] = []
+        self.lost: list[Ticket] = []
+        self.away = False
+
+    def __call__(self, held: Sequence[Ticket]) -> Sequence[Ticket]:
+        self.asked.append(list(held))
+        if self.away:
+            raise StoreError("away")
+        return self.lost
+
+
+def test_a_lease_is_renewed_until_it_is_given_back_lost_or_takes_too_long() -> None:
+    server, time_s = Renewed(), [0.0]
+    leases = Leases(server, lease_s=3_600.0, now=lambda: time_s[0])
+    others = [Ticket(name=name, token=name) for name in ("lost", "back", "long")]
+    for ticket in (TICKET, *others):
+        leases.add(ticket, 20.0 if ticket.name == "long" else 100.0)
+    leases.beat()
+    leases.drop(others[1])
+    server.away = True
+    leases.beat()
+    server.away, server.lost = False, [others[0]]
+    leases.beat()
+    time_s[0] = 20.0
+    leases.beat()
+    names = [[ticket.name for ticket in asked] for asked in server.asked]
+    assert names == [
+        ["n", "lost", "back", "long"],
+        ["n", "lost", "long"],
+        ["n", "lost", "long"],
+        ["n"],
+    ]
+    leases.close()
+    leases.add(TICKET, 100.0)
+    leases.beat()
+    assert len(leases) == 0
+    assert len(server.asked) == 4
+
+
+def beating() -> int:
+    return sum(thread.name == "stampcache-leases" for thread in threading.enumerate())
+
+
+def test_there_is_one_thread_while_there_are_tickets_and_none_after() -> None:
+    before = beating()
+    beaten = threading.Event()
+
+    def renewed(held: Sequence[Ticket]) -> Sequence[Ticket]:
+        beaten.set()
+        return []
+
+    leases = Leases(renewed, lease_s=0.03, now=time.monotonic)
+    for name in "abc":
+        leases.add(Ticket(name=name, token=name), 100.0)
+    assert beating() == before + 1
+    assert beaten.wait(20)
+    for name in "abc":
+        leases.drop(Ticket(name=name, token=name))
+    assert eventually(lambda: beating() == before)
+    beaten.clear()
+    leases.add(TICKET, 100.0)
+    assert beaten.wait(20), "it began anew"
+    leases.close()
+    assert eventually(lambda: beating() == before)
+
+
+def test_a_lease_that_ended_is_not_renewed(url: str) -> None:
+    store, late = (RedisStore(url) for _ in range(2))
+    other = Ticket(tenant="t", name="n", token="other")
+    assert store.tickets.take(TICKET, longest_s=60.0) == "mine"
+    assert late.tickets.take(other, longest_s=60.0) == "mine"
+    assert store.run(store.ticket_verbs.renew([TICKET, other])) == [other]
+    store.tickets.let_go(TICKET)
+    assert late.tickets.take(other, longest_s=60.0) == "other"
+    assert store.run(store.ticket_verbs.renew([TICKET])) == [TICKET]
+    store.tickets.give(TICKET, "too late")
+    assert late.tickets.see(TICKET) == Making(under_way=False, ended=False)
+    assert late.tickets.see(other).under_way
+    store.close()
+    late.close()
+
+
+# -- a tenant that is forgotten --------------------------------------------------------------------
+
+
+def keys_of(server: Server) -> list[str]:
+    return [name for name in server.cli("--raw", "KEYS", "*").splitlines() if name]
+
+
+def test_tickets_and_messages_of_a_forgotten_tenant_go_and_others_stay(
+    url: str, redis_server: Server
+) -> None:
+    store = RedisStore(url)
+    failed = [Ticket(tenant=tenant, name="failed", token=tenant) for tenant in ("t", "u")]
+    held = [Ticket(tenant=tenant, name="held", token=f"h{tenant}") for tenant in ("t", "u")]
+    for ticket in failed:
+        store.tickets.take(ticket, longest_s=60.0)
+        store.tickets.give(ticket, f"ValueError: Zanzibar of {ticket.tenant}")
+    for ticket in held:
+        store.tickets.take(ticket, longest_s=60.0)
+    assert "Zanzibar" in store.tickets.see(failed[0]).failure
+    forgotten = store.forget("t")
+    assert forgotten.entries == 0
+    assert forgotten.size_bytes > len("ValueError: Zanzibar of t"), "the message was counted"
+    for ticket in (failed[0], held[0]):
+        assert store.tickets.see(ticket) == Making(under_way=False, ended=False)
+    assert "Zanzibar of u" in store.tickets.see(failed[1]).failure
+    assert store.tickets.see(held[1]).under_way
+    store.tickets.give(held[0], "ValueError: Zanzibar, too late")
+    assert store.tickets.see(held[0]) == Making(under_way=False, ended=False)
+    assert not [name for name in keys_of(redis_server) if ":1:t" in name or name.endswith(":t")]
+    store.close()
+
+
+def test_a_leader_that_fails_after_its_tenant_was_forgotten_tells_nobody(
+    caches: list[Cache], redis_server: Server
+) -> None:
+    request = Request(question="Where is Zanzibar?", model="m", scope=Scope(tenant="acme"))
+    begun, go_on = threading.Event(), threading.Event()
+
+    def fail() -> Answer:
+        begun.set()
+        assert go_on.wait(60)
+        raise ValueError("the secret Quagga")
+
+    def forget() -> None:
+        assert begun.wait(60)
+        caches[1].forget("acme")
+        assert not [name for name in keys_of(redis_server) if "ticket" in name or ":end" in name]
+        go_on.set()
+
+    model = Model(seconds=0.0)
+    failure, _ = at_once(lambda: caches[0].get_or_create(request, fail), forget)
+    assert isinstance(failure, ValueError)
+    assert not [name for name in keys_of(redis_server) if "ticket" in name or ":end" in name]
+    assert caches[2].get_or_create(request, model).text == "answer 1"
+
+
+def test_a_great_many_tickets_of_a_tenant_go_too(url: str, redis_server: Server) -> None:
+    store = RedisStore(url)
+    for number in range(450):
+        ticket = Ticket(tenant="t", name=f"n{number}", token=f"token {number}")
+        store.tickets.take(ticket, longest_s=60.0)
+        if number % 2:
+            store.tickets.give(ticket, "failed")
+    store.forget("t")
+    assert not [name for name in keys_of(redis_server) if "ticket" in name or ":end" in name]
+    store.close()

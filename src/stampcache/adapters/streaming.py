@@ -17,8 +17,9 @@ from stampcache.effects import Flow
 from stampcache.flows import Ask
 from stampcache.model import Answer
 from stampcache.outcome import Miss, Outcome, Stale
+from stampcache.ports import Ticket
 from stampcache.streams import AsyncOpened, AsyncReader, Opened, Reader
-from stampcache.turns import Ticket, Turn, said
+from stampcache.turns import Turn, said
 
 Head = TypeVar("Head")
 Item = TypeVar("Item")

@@ -27,6 +27,7 @@ from stampcache.ports.store import (
 from stampcache.ports.tickets import (
     AsyncTickets,
     Making,
+    Ticket,
     Tickets,
 )
 
@@ -51,6 +52,7 @@ __all__ = [
     "Sameness",
     "Store",
     "StoreStats",
+    "Ticket",
     "Tickets",
     "Tokenizer",
     "Verifier",

@@ -29,8 +29,8 @@ class Settings(Struct, frozen=True, kw_only=True):
     ``prefix`` names the cache in the server. With ``strict`` every hit is verified by a round trip; else
     what is kept in the process may be ``staleness_s`` old. A server is ``durable`` that loses no write
     that it acknowledged: then what was stored outlives its restarts. ``timeout_s`` bounds a read or a
-    small write, ``slow_timeout_s`` a verb that may touch many entries, ``lease_s`` a making that others
-    wait for. ``connections`` bounds each pool.
+    small write, ``slow_timeout_s`` a verb that may touch many entries. Who makes what others wait for
+    is replaced ``lease_s`` after its process was killed or stopped. ``connections`` bounds each pool.
 
     Raises:
         ConfigError: one is out of range.

@@ -22,6 +22,10 @@ _PARTS = MappingProxyType(
         "chunks": ("corpora",),
         "alike": ("corpora",),
         "commit": ("corpora", "selecting"),
+        "take": ("tickets",),
+        "renew-tickets": ("tickets",),
+        "ticket": ("tickets",),
+        "give": ("tickets",),
     }
 )
 _VERBS = (
@@ -35,11 +39,10 @@ _VERBS = (
         "end-due",
         "fetch",
         "follow",
-        "give",
     ),
     *("list-due", "rows", "take-due"),
     *("log-change", "observe", "purge", "reach", "reached", "reaches", "remove", "renew", "report"),
-    *("sample", "take", "shelved", "tally", "ticket", "uses", "verdict", "verdicts"),
+    *("sample", "shelved", "tally", "uses", "verdict", "verdicts"),
 )
 
 

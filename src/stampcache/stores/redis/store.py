@@ -24,6 +24,7 @@ from stampcache.stores.redis.client import Client
 from stampcache.stores.redis.corpora import RedisCorpora
 from stampcache.stores.redis.health import problems_of
 from stampcache.stores.redis.journal import RedisJournal
+from stampcache.stores.redis.leases import Leases
 from stampcache.stores.redis.neighbours import Neighbours
 from stampcache.stores.redis.replica import Replica
 from stampcache.stores.redis.sealing import seal_key
@@ -89,7 +90,12 @@ class RedisStore:
         self.journal = RedisJournal(self.run, self.verbs, self._facts)
         self.shelf = RedisShelf(self.run, self._facts)
         self.ticket_verbs = TicketVerbs(self._facts, lease_s=self.settings.lease_s)
-        self.tickets = RedisTickets(self.run, self.ticket_verbs)
+        self.leases = Leases(
+            lambda held: self.run(self.ticket_verbs.renew(held)),
+            lease_s=self.settings.lease_s,
+            now=now,
+        )
+        self.tickets = RedisTickets(self.run, self.ticket_verbs, self.leases)
         self.corpora = RedisCorpora(self.run, self.verbs, self._replica, self._facts)
 
     def agree(self) -> None:
@@ -251,6 +257,7 @@ class RedisStore:
 
     def close(self) -> None:
         """See `Store.close`."""
+        self.leases.close()
         try:
             if self._uses:
                 self.write_uses()

@@ -186,7 +186,7 @@ class RedisTasks:
         self._store = store
         self._verbs = store.verbs
         self._client = client
-        self.tickets = AsyncRedisTickets(self._run, store.ticket_verbs)
+        self.tickets = AsyncRedisTickets(self._run, store.ticket_verbs, store.leases)
 
     async def _run(self, verb: Verb[T]) -> T:
         return await adrive(verb, self._client.answer)

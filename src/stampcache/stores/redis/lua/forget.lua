@@ -1,5 +1,6 @@
--- Deletes some of what is kept of a tenant. ARGV: tenant, how many entries.
+-- Deletes some of what is kept of a tenant. ARGV: tenant, how many entries, and as many tickets.
 -- {entries, bytes, whether that was all}. What was begun before is refused, and no replica keeps anything.
+-- Who makes something for it has no ticket any more, so that nothing is told of how that ends.
 open()
 meta.floor = tick()
 call('HSET', K('meta'), 'floor', whole(meta.floor))
@@ -20,7 +21,14 @@ for _, n in ipairs(rows) do
     call('ZREM', K('tenant', tenant), n)
   end
 end
-if #rows == tonumber(ARGV[2]) then return {gone, bytes, 0} end
+local makings = call('ZRANGE', K('makings', tenant), 0, ARGV[2] - 1)
+for _, key in ipairs(makings) do
+  local told = call('GET', key)
+  if told and string.sub(told, 1, 7) == 'failed:' then bytes = bytes + #told end
+  call('DEL', key)
+  call('ZREM', K('makings', tenant), key)
+end
+if math.max(#rows, #makings) == tonumber(ARGV[2]) then return {gone, bytes, 0} end
 
 for _, number in ipairs(call('SMEMBERS', K('verdicts-of', tenant))) do bytes = bytes + drop_verdict(number) end
 for _, packed in ipairs(call('SMEMBERS', K('shelved', tenant))) do

@@ -1,2 +1,2 @@
--- Who has a ticket now, and how a making ended. ARGV: name, token.
-return {call('GET', K('ticket', ARGV[1])) or '', call('GET', K('end', ARGV[2])) or ''}
+-- Who has a ticket now, and how a making ended. ARGV: tenant, name, token.
+return {call('GET', ticket_key(ARGV[1], ARGV[2])) or '', call('GET', end_key(ARGV[1], ARGV[3])) or ''}
