@@ -98,6 +98,25 @@ def test_of_threads_that_ask_at_once_one_is_served(tmp_path: Path) -> None:
         assert sum(isinstance(one, Stale) for one in outcomes) == 15
 
 
+def test_those_who_wait_for_an_equal_request_share_no_doubted_answer(tmp_path: Path) -> None:
+    """It is served once more, to one; the others share what is made anew."""
+    clock, made = FakeClock(), list[str]()
+
+    async def make() -> str:
+        made.append("anew")
+        return "anew"
+
+    async def ask(cache: AsyncCache) -> list[str]:
+        asked = [cache.get_or_create(ASKED, make) for _ in range(8)]
+        return sorted(one.text for one in await asyncio.gather(*asked))
+
+    with aged(tmp_path / "c.db", clock) as cache:
+        cache.update(ASKED, "old", outcome=cache.lookup(ASKED))
+        clock.advance(DOUBT_S + 1.0)
+        assert asyncio.run(ask(cache.aio)) == ["anew"] * 7 + ["old"]
+        assert made == ["anew"]
+
+
 def test_of_workers_that_run_at_once_each_entry_is_judged_by_one(tmp_path: Path) -> None:
     clock, prompts, lock = FakeClock(), list[str](), threading.Lock()
 

@@ -167,7 +167,7 @@ class Core:
         def look_or_make(since: int | None) -> Flow[Landed[Answer]]:
             outcome = yield from self.lookup_now(ask)
             if isinstance(outcome, Hit) or (ask.allow_stale and isinstance(outcome, Stale)):
-                return Landed(outcome.answer, since)
+                return Landed(outcome.answer, self.as_of(outcome, since))
             turn = yield from self.turn(ask, key, lambda: self.exactly_now(ask))
             if turn.found is not None:
                 return Landed(turn.found.answer, since)
@@ -190,6 +190,17 @@ class Core:
         """Run a flow once for all that ask the same meanwhile (see `stampcache.sharing`)."""
         since = yield from self.sequence()
         return (yield from together(self.flights, key, lambda: lead(since), ports, since))
+
+    def as_of(self, outcome: Outcome, since: int | None) -> int | None:
+        """Return as of which sequence others may be given what was found.
+
+        A doubted answer is served once more to one (ADR 0022), and so is nobody else's.
+        """
+        fresh = self.intake.terms.rules.freshness
+        if fresh is None or not isinstance(outcome, Hit):
+            return since
+        at = outcome.entry.doubtful_at
+        return since if at is None or self.intake.now() < at else None
 
     def turn(
         self, ask: Ask, key: tuple[str, ...], again: Callable[[], Flow[Value | None]]

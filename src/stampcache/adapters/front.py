@@ -135,7 +135,8 @@ class Front:
             found = yield from self.look(ask, recheck=recheck, read=read)
             if isinstance(found, Found):
                 given.append(found.output)
-                return Landed(_Shared(found.outcome, found.outcome.answer, made=False), since)
+                shared = _Shared(found.outcome, found.outcome.answer, made=False)
+                return Landed(shared, self.core.as_of(found.outcome, since))
             turn = yield from self.core.turn(ask, key, lambda: self.again(ask, recheck, read))
             if turn.found is not None:
                 given.append(turn.found.output)
