@@ -34,9 +34,11 @@ from stampcache.pairs import Pair
 from stampcache.spaces import as_bytes
 from stampcache.stores.codec import Codec
 from stampcache.stores.sqlite import SqliteStore
+from stampcache.stores.telling import Holding
 from stampcache.testing import AngleEmbedder, FailingStore, FakeClock
 from stampcache.testing.contract import NOW, make_entry, unit
 from tests.faces import Open
+from tests.reachable import holders
 
 LEAVE = "How many days of leave?"
 
@@ -173,7 +175,7 @@ def test_nothing_of_it_is_kept_in_the_process_beside_the_store() -> None:
     assert all(place[0].tenant != "acme" for place in intake._realms._known)
     assert digest not in intake._realms._owners.values()
     assert len(intake._varieties) == 0
-    assert intake._profile_stored.cache_info().currsize == 0
+    assert intake._comparing.profile_stored.cache_info().currsize == 0
     cache.close()
 
 
@@ -356,7 +358,7 @@ _FORGETS = """
 import sys
 from stampcache import open_cache
 with open_cache(sys.argv[1]) as cache:
-    print(cache.forget("acme").entries)
+    print(cache.forget(sys.argv[2]).entries)
 """
 
 
@@ -368,13 +370,81 @@ def test_another_process_forgets_and_this_one_follows(tmp_path: Path) -> None:
             assert isinstance(cache.lookup(asked(tenant)), Hit)
         late = cache.lookup(asked("acme", "Who signs?"))
         done = subprocess.run(
-            [sys.executable, "-c", _FORGETS, url], capture_output=True, text=True, check=True
+            [sys.executable, "-c", _FORGETS, url, "acme"],
+            capture_output=True,
+            text=True,
+            check=True,
         )
         assert done.stdout == "1\n"
         assert isinstance(cache.lookup(asked("acme")), Miss)
         assert isinstance(cache.lookup(asked("globex")), Hit)
         assert isinstance(cache.update(asked("acme", "Who signs?"), "X", outcome=late), Refused)
+        assert holders(cache, b"acme Zanzibar") == []
     assert b"acme Zanzibar" not in bytes_beside(tmp_path / "rag.db")
+
+
+def test_words_of_a_tenant_that_another_process_forgot_are_let_go_of(tmp_path: Path) -> None:
+    url = f"sqlite:///{tmp_path}/rag.db"
+    ends = ("staff: how many days?", "staff: how many days, please?")
+    angles = {f"{word} {end}": 1.0 for word in ("Zanzibar", "Tango") for end in ends}
+    with open_cache(url, embedder=AngleEmbedder(angles), calibration=0.9, sample=1.0) as cache:
+        for tenant, word in (("quagga", "Zanzibar"), ("globex", "Tango")):
+            request = asked(tenant, f"{word} {ends[0]}")
+            cache.update(request, word, outcome=cache.lookup(request))
+            assert isinstance(cache.lookup(asked(tenant, f"{word} {ends[1]}")), Hit)
+        kept = cache.core.intake, cache.core.learning.noticed, cache.core.store
+        marks = (b"Zanzibar", b"quagga")
+        assert all(holders(one, *marks) for one in kept)
+        subprocess.run(
+            [sys.executable, "-c", _FORGETS, url, "quagga"], capture_output=True, check=True
+        )
+        assert isinstance(cache.lookup(asked("globex", f"Tango {ends[0]}")), Hit)
+        assert [holders(one, *marks) for one in kept] == [[], [], []]
+
+
+def test_a_lookup_that_began_before_a_tenant_was_forgotten_leaves_nothing() -> None:
+    angles = {LEAVE: 0.0, "How many leave days?": 5.0}
+    forgotten: list[bool] = []
+
+    class Verifier:
+        """While it compares, the tenant is forgotten."""
+
+        name, threshold = "v", 0.5
+
+        def score(self, asked: str, stored: str) -> float:
+            if not forgotten:
+                forgotten.append(True)
+                cache.forget("acme")
+            return 0.9
+
+    cache = open_cache(
+        "memory://",
+        embedder=AngleEmbedder(angles),
+        calibration=0.9,
+        verifier=Verifier(),
+        sample=1.0,
+    )
+    cache.update(asked("acme"), "30", outcome=cache.lookup(asked("acme")))
+    cache.core.learning.noticed.take()
+    assert isinstance(cache.lookup(asked("acme", "How many leave days?")), Hit), "it began before"
+    assert forgotten
+    assert len(cache.core.learning.noticed) == 0
+    assert cache.core.intake._comparing.profile_stored.cache_info().currsize == 0
+    cache.close()
+
+
+def test_what_is_held_when_somebody_was_forgotten_is_dropped_at_the_end() -> None:
+    dropped: list[str] = []
+    holding = Holding(lambda: dropped.append("dropped"))
+    holding.let_go()
+    assert dropped == ["dropped"]
+    with holding:
+        holding.let_go()
+        assert dropped == ["dropped"], "whoever holds it still uses it"
+    assert dropped == ["dropped", "dropped"]
+    with holding:
+        pass
+    assert dropped == ["dropped", "dropped"]
 
 
 def test_what_is_counted_as_forgotten_is_what_was_kept(store: SqliteStore) -> None:

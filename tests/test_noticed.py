@@ -43,6 +43,6 @@ def test_a_forgotten_tenant_is_not_remembered() -> None:
     noticed = Noticed()
     for tenant in ("t", "u"):
         noticed.add(pair(tenant=tenant, entry_id=tenant), doubtful=False)
-    noticed.forget("t")
+    noticed.let_go("t", 1)
     assert (list(noticed.served("t")), len(noticed.served("u"))) == ([], 1)
     assert [one.tenant for one in noticed.take()] == ["u"]

@@ -29,7 +29,7 @@ from stampcache.judging import as_judge
 from stampcache.learning import Learning
 from stampcache.model import Answer, Evidence, Selector
 from stampcache.outcome import Hit, Miss, Outcome, Stale, Stored, Update, is_late, own
-from stampcache.ports import AsyncStore, Following, Forgotten, Judge, Store
+from stampcache.ports import AsyncStore, Following, Forgotten, Judge, Store, Telling
 from stampcache.request import Request
 from stampcache.sharing import Driven, Landed, Shared, together
 from stampcache.singleflight import Flights
@@ -103,6 +103,8 @@ class Core:
         self.learning = Learning(self.intake, self.counters, parts.judge)
         self.ports, self.async_ports = self._ports(face)
         self.learning.look_at(self.ports)
+        if isinstance(self.store, Telling):
+            self.store.when_forgotten(self.let_go)
 
     def _ports(self, face: AsyncStore) -> tuple[Ports, AsyncPorts]:
         """Return what the flows of this cache run on, in threads and in tasks."""
@@ -312,11 +314,20 @@ class Core:
         try:
             forgotten = yield from flows.forget(digest)
         finally:
-            self.learning.noticed.forget(digest)
-            self.counters.forget(self.intake.forget(digest))
+            others = self.intake.others(digest)
+            self.let_go(digest)
+            self.counters.forget(others)
         self.counters.event("forgotten.tenants")
         self.counters.event("forgotten.entries", forgotten.entries)
         return forgotten
+
+    def let_go(self, tenant: str) -> None:
+        """Keep nothing that was derived from questions of a tenant, by its digest.
+
+        An empty one: of anybody, since somebody was forgotten by another process.
+        """
+        generation = self.intake.let_go(tenant)
+        self.learning.noticed.let_go(tenant, generation)
 
     # -- counters and the end -----------------------------------------------------------------------
 

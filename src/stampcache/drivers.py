@@ -203,9 +203,6 @@ def _perform_beside(effect: Effect[Any], ports: Ports) -> object:
             return tuple(_given(ports.retrieve, "retriever")(effect.question))
         case AskJudge():
             return _given(ports.judge, "judge").judge(effect.facts)
-        case Notice():
-            _given(ports.noticed, "list").add(effect.pair, doubtful=effect.doubtful)
-            return None
         case SamePairs():
             return _given(ports.equivalence, "judge").compare(effect.pairs)
         case _:
@@ -277,9 +274,6 @@ async def _aperform_beside(effect: Effect[Any], ports: AsyncPorts) -> object:
             return tuple(await _given(ports.retrieve, "retriever")(effect.question))
         case AskJudge():
             return await _given(ports.judge, "judge").ajudge(effect.facts)
-        case Notice():
-            _given(ports.noticed, "list").add(effect.pair, doubtful=effect.doubtful)
-            return None
         case SamePairs():
             return await _given(ports.equivalence, "judge").acompare(effect.pairs)
         case _:
@@ -293,6 +287,10 @@ def _perform_at_once(effect: Effect[Any], ports: Ports | AsyncPorts) -> object:
             return _given(ports.due, "list").late(effect.entry)
         case Proved():
             return _given(ports.due, "list").proved(effect.entry)
+        case Notice():
+            noticed = _given(ports.noticed, "list")
+            noticed.add(effect.pair, doubtful=effect.doubtful, generation=effect.generation)
+            return None
         case Paced():
             _given(ports.due, "list").paced(effect.period_s)
             return None

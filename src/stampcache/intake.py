@@ -69,8 +69,14 @@ class Intake:
         self.entries = 0
         """About how many entries the store has."""
         self._seen_tenant = False
-        self._profile_stored = lru_cache(maxsize=_PROFILES_KEPT)(terms.comparing.profile_stored)
-        self._comparing = replace(terms.comparing, profile_stored=self._profile_stored)
+        self._generation = 0
+        self._comparing = self._remembering()
+
+    def _remembering(self) -> Comparing:
+        """Return what questions are compared with, with a memory of stored ones."""
+        comparing = self.terms.comparing
+        remembered = lru_cache(maxsize=_PROFILES_KEPT)(comparing.profile_stored)
+        return replace(comparing, profile_stored=remembered)
 
     def scope_of(self, given: Scope | None) -> Scope | None:
         """Return who asks; ``None`` where the call must bypass the cache.
@@ -113,17 +119,22 @@ class Intake:
             raise ConfigError(f"The tenant to forget is {tenant!r}; give its name.")
         return identity.tenant_digest(self.terms.master_secret, tenant)
 
-    def forget(self, tenant: str) -> Set[str]:
-        """Let go of what this process keeps of a tenant, by its digest.
+    def others(self, tenant: str) -> Set[str]:
+        """Return the digests of scopes that are known not to be of this tenant, by its digest."""
+        return self._realms.others(tenant)
 
-        Returns the digests of scopes that are known to be others'. Of what cannot be told apart,
-        nothing is kept of anybody: it is only there to save time.
+    def let_go(self, tenant: str) -> int:
+        """Let go of what this process keeps of a tenant, by its digest; of anybody by an empty one.
+
+        Of what cannot be told apart nothing is kept of anybody: it is only there to save time. Lookups
+        that are under way go on with a memory that ends with them. Returns the generation of lookups
+        that begins now.
         """
-        others = self._realms.others(tenant)
         self._realms.forget(tenant)
         self._varieties.forget()
-        self._profile_stored.cache_clear()
-        return others
+        self._comparing = self._remembering()
+        self._generation += 1
+        return self._generation
 
     def ask(
         self,
@@ -176,6 +187,7 @@ class Intake:
             sampled=record and self._sampled(),
             explains=not record,
             entries=self.entries,
+            generation=self._generation,
         )
         controls = _controls(request, said, before)
         if controls is AS_SET:  # nearly always

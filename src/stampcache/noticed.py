@@ -19,15 +19,21 @@ class Noticed:
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
+        self._generation = 0
         self._waiting: deque[Pair] = deque(maxlen=WAITING)
         self._served: OrderedDict[str, dict[tuple[str, str], Pair]] = OrderedDict()
 
     def __len__(self) -> int:
         return len(self._waiting)
 
-    def add(self, pair: Pair, *, doubtful: bool) -> None:
-        """Remember a pair: to be kept if it was drawn or is in doubt, for reports if it was served."""
+    def add(self, pair: Pair, *, doubtful: bool, generation: int = 0) -> None:
+        """Remember a pair: to be kept if it was drawn or is in doubt, for reports if it was served.
+
+        Not one of a lookup that began before a tenant was forgotten: it may be that one's.
+        """
         with self._lock:
+            if generation != self._generation:
+                return
             if pair.sampled or doubtful:
                 self._waiting.append(pair)
             if pair.served:
@@ -52,11 +58,12 @@ class Noticed:
         with self._lock:
             return list(self._served.get(entry_id, {}).values())
 
-    def forget(self, tenant: str) -> None:
-        """Drop the pairs of a tenant (its digest)."""
+    def let_go(self, tenant: str, generation: int) -> None:
+        """Drop the pairs of a tenant (its digest), or all; a new generation of lookups begins."""
         with self._lock:
-            kept = [pair for pair in self._waiting if pair.tenant != tenant]
+            self._generation = generation
+            kept = [pair for pair in self._waiting if tenant and pair.tenant != tenant]
             self._waiting = deque(kept, maxlen=WAITING)
             for entry_id, pairs in list(self._served.items()):
-                if any(pair.tenant == tenant for pair in pairs.values()):
+                if not tenant or any(pair.tenant == tenant for pair in pairs.values()):
                     del self._served[entry_id]

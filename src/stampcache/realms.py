@@ -63,8 +63,11 @@ class Realms:
         return {scope for scope, owner in list(self._owners.items()) if owner != tenant}
 
     def forget(self, tenant: str) -> None:
-        """Let go of everything that was derived for this tenant, by its digest."""
-        known = list(self._known.items())
+        """Let go of everything that was derived for this tenant, by its digest.
+
+        By an empty one let go of all names; which digests belong together stays known.
+        """
+        known = list(self._known.items()) if tenant else []
         self._known = {place: realm for place, realm in known if realm.tenant != tenant}
         owners = list(self._owners.items())
         self._owners = {scope: owner for scope, owner in owners if owner != tenant}

@@ -12,6 +12,7 @@ class Notice(Effect[None], frozen=True):
 
     pair: Pair
     doubtful: bool
+    generation: int = 0
 
 
 class SamePairs(Effect[Sequence[Sameness]], frozen=True):

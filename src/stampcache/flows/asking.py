@@ -26,7 +26,7 @@ class Ask(Struct, frozen=True, kw_only=True):
     With ``allow_stale`` a stale entry of this very question is enough: no other one is looked for.
     ``controls`` are those in force, and ``slot`` the number of the answer in a variety. ``sampled``: its
     pair was drawn for a label; ``entries`` are about those of the store. ``explains``: somebody wants to
-    know why.
+    know why. ``generation`` counts up when what was kept of questions is let go of.
     """
 
     request: Request
@@ -45,6 +45,7 @@ class Ask(Struct, frozen=True, kw_only=True):
     sampled: bool = False
     entries: int = 0
     explains: bool = False
+    generation: int = 0
 
 
 class Seen:

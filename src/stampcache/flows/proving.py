@@ -134,4 +134,4 @@ def noticed(ask: Ask, one: Ranked, *, served: bool, holds: bool) -> Flow[None]:
         sampled=ask.sampled,
         served=served,
     )
-    yield from Notice(pair, doubtful)
+    yield from Notice(pair, doubtful, ask.generation)

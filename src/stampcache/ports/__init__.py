@@ -23,6 +23,7 @@ from stampcache.ports.store import (
     Receipt,
     Store,
     StoreStats,
+    Telling,
 )
 from stampcache.ports.tickets import (
     AsyncTickets,
@@ -52,6 +53,7 @@ __all__ = [
     "Sameness",
     "Store",
     "StoreStats",
+    "Telling",
     "Ticket",
     "Tickets",
     "Tokenizer",

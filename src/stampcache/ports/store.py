@@ -45,7 +45,8 @@ class StoreStats(Struct, frozen=True, kw_only=True):
 class Forgotten(Struct, frozen=True):
     """How much a ``forget`` removed: entries, and bytes as the store kept them.
 
-    ``size_bytes`` are those of entries, vectors, reaches and verdicts, without the digests beside them.
+    ``size_bytes`` are those of entries, vectors, reaches, verdicts and messages of failures, without the
+    digests beside them.
     """
 
     entries: int = 0
@@ -73,6 +74,19 @@ class Following(Protocol):
 
     def lag(self) -> Lag:
         """Return how old what this process served was."""
+        ...
+
+
+@runtime_checkable
+class Telling(Protocol):
+    """A store that tells what is kept beside it that a tenant was forgotten, by whichever process."""
+
+    def when_forgotten(self, then: Callable[[str], None]) -> None:
+        """Call a bound method, kept weakly, when this process learns that a tenant was forgotten.
+
+        It is given the digest of the tenant, or an empty text where only somebody's was. It is called by
+        whichever thread learns of it, under locks of the store: it must wait for nothing.
+        """
         ...
 
 

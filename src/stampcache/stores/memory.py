@@ -5,7 +5,7 @@ It keeps nothing beyond the process. Its verbs take microseconds, so the async f
 
 import threading
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from msgspec.structs import replace
 
@@ -25,6 +25,7 @@ from stampcache.stores.memory_shelf import MemoryShelf
 from stampcache.stores.memory_vectors import MemoryVectors
 from stampcache.stores.pending_uses import Place, Uses
 from stampcache.stores.selection import BEING_WRITTEN, touches, unmarked
+from stampcache.stores.telling import Listeners
 from stampcache.ttl import expired
 
 CAPACITY = 100_000
@@ -56,6 +57,7 @@ class MemoryStore:
         self._shelf = MemoryShelf(self._open, self._by_id.__contains__)
         self._facts: dict[str, str] = {}
         self._tallies: Counter[str] = Counter()
+        self._listeners = Listeners()
         self._closed = False
 
     def fetch(self, partition: str, key: str) -> Entry | None:
@@ -186,7 +188,12 @@ class MemoryStore:
             self._apply_uses()  # so that none is left that waits
             self._pairs.forget(tenant)
             self._log.begin_anew()
-            return Forgotten(len(gone), size)
+        self._listeners.tell(tenant)
+        return Forgotten(len(gone), size)
+
+    def when_forgotten(self, then: Callable[[str], None]) -> None:
+        """See `stampcache.ports.Telling`."""
+        self._listeners.add(then)
 
     def _size(self, entry: Entry) -> int:
         """Return how many bytes an entry takes with its vector and its reach."""

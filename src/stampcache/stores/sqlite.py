@@ -7,7 +7,7 @@ commit is on disk.
 
 import os
 import sqlite3
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from stampcache.corpora import Reach, Standing
@@ -25,6 +25,7 @@ from stampcache.stores.sqlite_file import SqliteFile, translated
 from stampcache.stores.sqlite_journal import SqliteJournal
 from stampcache.stores.sqlite_replica import SqliteReplica
 from stampcache.stores.sqlite_shelf import SqliteShelf
+from stampcache.stores.telling import Listeners
 
 CAPACITY = 100_000
 NEAR_CAPACITY = 100_000
@@ -53,6 +54,7 @@ class SqliteStore:
         self.url = f"sqlite:///{path}"
         self._capacity = capacity
         self._uses = Uses()
+        self._listeners = Listeners()
         self._file = SqliteFile(Path(path), timeout_s=timeout_s)
         try:
             opened = open_codec(encryption_key, name=self.url, claim=self._claim, fact=self._fact)
@@ -61,7 +63,11 @@ class SqliteStore:
             raise
         self._codec, self._secret = opened.codec, opened.secret
         self._replica = SqliteReplica(
-            self._file, self._codec, near_capacity=near_capacity, vector_capacity=vector_capacity
+            self._file,
+            self._codec,
+            near_capacity=near_capacity,
+            vector_capacity=vector_capacity,
+            forgotten=self._let_go,
         )
         self.journal = SqliteJournal(self._file, self._codec, self._same_process)
         self.corpora = SqliteCorpora(self._file, self._codec, self._same_process, self._trim)
@@ -251,8 +257,16 @@ class SqliteStore:
             writer.execute(sqlite_text.REWRITTEN, (due,))
         with self._file.reading:
             self._replica.flush()
-        self.corpora.forget()
+        self._let_go(tenant)
         return forgotten
+
+    def _let_go(self, tenant: str = "") -> None:
+        self.corpora.let_go()
+        self._listeners.tell(tenant)
+
+    def when_forgotten(self, then: Callable[[str], None]) -> None:
+        """See `stampcache.ports.Telling`."""
+        self._listeners.add(then)
 
     def purge(self, now: float) -> int:
         """See `Store.purge`."""

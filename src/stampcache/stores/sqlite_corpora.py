@@ -5,7 +5,6 @@ meanwhile: no lock is held while much is computed. A process that only serves lo
 """
 
 import sqlite3
-import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TypeAlias
 
@@ -30,6 +29,7 @@ from stampcache.stores import sqlite_writes as writes
 from stampcache.stores.codec import Beside, Codec, amended
 from stampcache.stores.reaches import Reaches, Touched
 from stampcache.stores.sqlite_file import SqliteFile, store_error, translated
+from stampcache.stores.telling import Holding
 
 _LOADED_AT_ONCE = 500
 _ALL = -1
@@ -74,16 +74,18 @@ class SqliteCorpora:
 
     def flush(self) -> None:
         """Forget everything that was read."""
-        self._scoring = threading.Lock()
+        self._scoring = Holding(self._drop)
         self._loaded: dict[str, _Loaded] = {}
         self._standings: dict[str, Standing] = {}
         self._version = -1
         self._forgets = 0
 
-    def forget(self) -> None:
-        """Let go of what was read of answers: some are forgotten."""
-        with self._scoring:
-            self._loaded = {}
+    def let_go(self) -> None:
+        """Let go of what was read of answers: some are forgotten. A commit does so at its end."""
+        self._scoring.let_go()
+
+    def _drop(self) -> None:
+        self._loaded = {}
 
     # -- how corpora stand -------------------------------------------------------------------------
 

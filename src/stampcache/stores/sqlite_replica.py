@@ -5,7 +5,7 @@ was. All reading is done under the lock of the reading connection.
 """
 
 import sqlite3
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from stampcache.errors import CodecError
 from stampcache.indexes.flat import FlatIndex
@@ -22,13 +22,22 @@ class SqliteReplica:
     """Decoded entries and loaded vector indexes, as new as the last commit to the file."""
 
     def __init__(
-        self, file: SqliteFile, codec: Codec, *, near_capacity: int, vector_capacity: int
+        self,
+        file: SqliteFile,
+        codec: Codec,
+        *,
+        near_capacity: int,
+        vector_capacity: int,
+        forgotten: Callable[[], None],
     ) -> None:
+        """``forgotten`` is called, under the lock of the reader, when another process forgot a tenant."""
         self._file = file
         self._codec = codec
         self._near = NearCache(near_capacity)
         self._indexes = LoadedIndexes(vector_capacity)
         self._version = -1
+        self._forgotten = forgotten
+        self._forgets = self._count_forgets()
         self._applied = self.sequence()
 
     def fetch(self, place: Place) -> Entry | None:
@@ -117,6 +126,10 @@ class SqliteReplica:
         (sequence,) = self._file.reader.execute(sqlite_text.LAST_SEQUENCE).fetchone()
         return int(sequence)
 
+    def _count_forgets(self) -> int:
+        (forgets,) = self._file.reader.execute(sqlite_text.FORGETS).fetchone()
+        return int(forgets)
+
     def _follow(self, version: int) -> None:
         """Take over all commits up to one that was not seen yet.
 
@@ -128,6 +141,10 @@ class SqliteReplica:
             if self._applied < floor:
                 self.flush()
                 self._applied = self._last_sequence()
+                forgets = self._count_forgets()
+                if forgets != self._forgets:
+                    self._forgets = forgets
+                    self._forgotten()
             rows = reader.execute(sqlite_text.LOG_SINCE, (self._applied,)).fetchall()
             for sequence, partition, key in rows:
                 if partition is not None:

@@ -7,7 +7,7 @@ from msgspec.structs import replace
 from stampcache.corpora import Change, Chunk, Metric, Reach
 from stampcache.journal import Verdict
 from stampcache.model import Entry, Selector
-from stampcache.ports import Forgotten, Store
+from stampcache.ports import Forgotten, Store, Telling
 from stampcache.shelf import Record
 from stampcache.spaces import as_bytes
 from stampcache.testing.samples import NOW, make_entry, unit
@@ -37,8 +37,30 @@ _REACH = Reach(
 _CLOSE = Change(added=(Chunk(id="1", digest="d", vector=as_bytes([1.0, 0.0])),))
 
 
+class _Beside:
+    """What a cache keeps beside its store, which it drops when it is told to."""
+
+    def __init__(self) -> None:
+        self.told: list[str] = []
+
+    def let_go(self, tenant: str) -> None:
+        self.told.append(tenant)
+
+
 class ForgetContract:
     """What every store does when a tenant is forgotten (ADR 0027)."""
+
+    def test_what_is_kept_beside_the_store_is_told(self, store: Store) -> None:
+        if not isinstance(store, Telling):
+            return  # it serves one process, whose cache knows what it forgets
+        beside, gone = _Beside(), _Beside()
+        store.when_forgotten(beside.let_go)
+        store.when_forgotten(gone.let_go)
+        del gone  # is kept by nobody
+        store.put(_of("t", "k"), None, store.sequence())
+        beside.told.clear()  # a process that has just begun may be told of what was before
+        store.forget("t")
+        assert set(beside.told) in ({"t"}, {""})
 
     def test_a_forgotten_tenant_has_no_entries_in_any_of_its_scopes(self, store: Store) -> None:
         mine = [_of("t", "k"), _of("t", "k", audience="a"), _of("t", "l")]

@@ -4,7 +4,6 @@ What a write differs in and whom it reaches is computed here, from a reading of 
 then writes it all, unless the corpus has changed since: then it is computed again.
 """
 
-import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
@@ -32,6 +31,7 @@ from stampcache.stores.redis.names import imprint
 from stampcache.stores.redis.replica import Replica
 from stampcache.stores.redis.secrets import Facts
 from stampcache.stores.redis.verbs import Verbs
+from stampcache.stores.telling import Holding
 
 _LOADED_AT_ONCE = 500
 _TRIES = 50
@@ -85,8 +85,15 @@ class RedisCorpora:
 
     def begin_anew(self) -> None:
         """Know nothing, as in a new process."""
-        self._scoring = threading.Lock()
+        self._scoring = Holding(self._drop)
         self._loaded: dict[str, _Loaded] = {}
+
+    def let_go(self) -> None:
+        """Keep nothing that was read of answers: some are forgotten."""
+        self._scoring.let_go()
+
+    def _drop(self) -> None:
+        self._loaded = {}
 
     # -- how corpora stand -------------------------------------------------------------------------
 

@@ -3,7 +3,6 @@
 A search holds a lock, reads nothing while the index is up to date, and lets in only entries that hold.
 """
 
-import threading
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
@@ -20,6 +19,7 @@ from stampcache.stores.redis.replica import Replica
 from stampcache.stores.redis.secrets import Facts
 from stampcache.stores.redis.verbs import Verbs
 from stampcache.stores.replica import LoadedIndexes
+from stampcache.stores.telling import Holding
 from stampcache.ttl import expired
 
 _SCANNED_AT_ONCE = 500
@@ -46,7 +46,14 @@ class Neighbours:
 
     def begin_anew(self) -> None:
         """Know nothing, as in a new process."""
-        self._searching = threading.Lock()
+        self._searching = Holding(self._drop)
+        self._drop()
+
+    def let_go(self) -> None:
+        """Keep no vector of answers: some are forgotten."""
+        self._searching.let_go()
+
+    def _drop(self) -> None:
         self._indexes.clear()
         self._flushes = -1
 

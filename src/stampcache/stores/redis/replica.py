@@ -38,11 +38,15 @@ class Told(Struct, frozen=True):
 
 
 class News(Struct, frozen=True):
-    """What changed since a reading; ``lost`` where the server cannot say."""
+    """What changed since a reading; ``lost`` where the server cannot say.
+
+    ``forgotten``: since then a tenant may have been, as whatever is older was.
+    """
 
     sequence: int
     era: int
     lost: bool = False
+    forgotten: bool = False
     told: Sequence[Told] = ()
     corpora: Sequence[str] = ()
     partitions: Sequence[str] = ()
@@ -51,8 +55,19 @@ class News(Struct, frozen=True):
 class Replica:
     """Decoded entries, standings, and what of the indexes is out of date; all under one lock."""
 
-    def __init__(self, *, capacity: int, staleness_s: float, now: Callable[[], float]) -> None:
-        """With a staleness of 0 nothing is ever served without asking."""
+    def __init__(
+        self,
+        *,
+        capacity: int,
+        staleness_s: float,
+        now: Callable[[], float],
+        forgotten: Callable[[], None] = lambda: None,
+    ) -> None:
+        """With a staleness of 0 nothing is ever served without asking.
+
+        ``forgotten`` is called when a tenant was, once nothing of it is kept here.
+        """
+        self._forgotten = forgotten
         self.staleness_s = staleness_s
         self.now = now
         self.near = NearCache(capacity)
@@ -125,6 +140,11 @@ class Replica:
 
     def apply(self, news: News, reading: Reading) -> None:
         """Take over what changed since a reading."""
+        self._apply(news, reading)
+        if news.forgotten:
+            self._forgotten()
+
+    def _apply(self, news: News, reading: Reading) -> None:
         with self._lock:
             if reading.flushes != self.flushes:
                 return

@@ -32,6 +32,7 @@ from stampcache.stores.redis.secrets import Facts
 from stampcache.stores.redis.shelf import RedisShelf
 from stampcache.stores.redis.tickets import RedisTickets, TicketVerbs
 from stampcache.stores.redis.verbs import Verbs
+from stampcache.stores.telling import Listeners
 
 CAPACITY = 100_000
 NEAR_CAPACITY = 100_000
@@ -73,7 +74,10 @@ class RedisStore:
         self.settings = address.settings
         self.url = address.shown
         staleness_s = 0.0 if self.settings.strict else self.settings.staleness_s
-        self._replica = Replica(capacity=near_capacity, staleness_s=staleness_s, now=now)
+        self._listeners = Listeners()
+        self._replica = Replica(
+            capacity=near_capacity, staleness_s=staleness_s, now=now, forgotten=self._let_go
+        )
         self._uses = Uses()
         self.client = Client(address, lost=self._replica.flush)
         self._tasks: Any = None
@@ -97,6 +101,15 @@ class RedisStore:
         )
         self.tickets = RedisTickets(self.run, self.ticket_verbs, self.leases)
         self.corpora = RedisCorpora(self.run, self.verbs, self._replica, self._facts)
+
+    def _let_go(self) -> None:
+        self._neighbours.let_go()
+        self.corpora.let_go()
+        self._listeners.tell("")
+
+    def when_forgotten(self, then: Callable[[str], None]) -> None:
+        """See `stampcache.ports.Telling`."""
+        self._listeners.add(then)
 
     def agree(self) -> None:
         """Learn how the store is kept, if the server is there; else that is learned when it is.

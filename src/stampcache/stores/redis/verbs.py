@@ -141,7 +141,8 @@ class Verbs:
             return known
         reading = self._replica.reading()
         head = _head((yield Run("check", ())))
-        self._replica.confirmed(head.sequence, head.era, reading)
+        if not self._replica.confirmed(head.sequence, head.era, reading):
+            yield from self.reread()
         return head.sequence
 
     def standing(self, corpus: str) -> Verb[Standing | None]:
@@ -181,9 +182,14 @@ class Verbs:
             reply = yield Run("put", words)
             if reply[0] == b"stored":
                 self._uses.written(pending)
-                return self._stored(entry, reply, reading)
+                receipt = self._stored(entry, reply, reading)
+                if int(reply[4]) > reading.applied:
+                    yield from self.reread()  # a tenant was forgotten, and nothing of it stays here
+                return receipt
             change = _refusal(reply, entry, reach, keeper)
             if change:
+                if reply[0] == b"forgotten":
+                    yield from self.reread()  # as above
                 return Receipt(stored=False, change=change)
             told["judged"] = reply[1].decode()
         raise StoreError(
@@ -319,8 +325,8 @@ def _news(reply: Sequence[object]) -> News:
     sequence, era = int(reply[0]), int(reply[1])  # type: ignore[call-overload]  # digits
     if len(reply) == 2:
         return News(sequence, era)
-    if reply[2] == b"lost":
-        return News(sequence, era, lost=True)
+    if reply[2] in (b"lost", b"forgotten"):
+        return News(sequence, era, lost=True, forgotten=reply[2] == b"forgotten")
     time_us = int(reply[2])  # type: ignore[call-overload]  # as above
     _, _, _, items, corpora, partitions = reply
     assert isinstance(items, list) and isinstance(corpora, list) and isinstance(partitions, list)

@@ -1,10 +1,10 @@
 -- What changed after a sequence. ARGV: sequence, most items.
--- {sequence, era, 'lost' | time, items (partition, key, sequence, time), corpora, partitions of bad pairs}
+-- {sequence, era, 'forgotten' (a tenant, or all that was before) | 'lost' | time, items (partition, key, sequence, time), corpora, partitions of bad pairs}
 open()
 local head = {whole(meta.seq), whole(meta.era)}
 local applied = tonumber(ARGV[1])
 local function lost() return {head[1], head[2], 'lost'} end
-if applied < meta.floor or applied > meta.seq then return lost() end
+if applied < meta.floor or applied > meta.seq then return {head[1], head[2], 'forgotten'} end
 if applied == meta.seq then return head end
 local after, items = '(' .. ARGV[1], {}
 for _, tenant in ipairs(call('ZRANGEBYSCORE', K('active'), after, '+inf')) do

@@ -68,4 +68,4 @@ while evicted < over do
   over = call('ZCARD', K('used')) + call('ZCARD', K('stale')) - tonumber(new.capacity) + evicted
 end
 reap()
-return {'stored', whole(seq), evicted, whole(meta.seq)}
+return {'stored', whole(seq), evicted, whole(meta.seq), whole(meta.floor)}
