@@ -131,7 +131,8 @@ class Cache(Face):
             scope: exactly this scope.
 
         Raises:
-            StoreError: the store could not do it; the entries are still served.
+            StoreError: the store did not say that it is done; what was named may still be served.
+                Tell it again.
         """
         selector = self._selector(corpus, source, chunk, entry, stamps, scope)
         return self._drive(self.core.invalidate(selector))

@@ -34,11 +34,15 @@ class NearCache:
 
     def get(self, place: Place) -> Entry | None:
         """Return the entry, as the most recently read one."""
+        kept = self.kept(place)
+        return None if kept is None else kept.entry
+
+    def kept(self, place: Place) -> Kept | None:
+        """Return the entry and its sequence, as the most recently read one."""
         kept = self._kept.get(place)
-        if kept is None:
-            return None
-        self._kept.move_to_end(place)
-        return kept.entry
+        if kept is not None:
+            self._kept.move_to_end(place)
+        return kept
 
     def has(self, place: Place) -> bool:
         """Tell whether an entry is kept, without counting it as read."""

@@ -205,6 +205,9 @@ class RedisCorpora:
             words += [row, _becomes(by_row[row], after, mark)]
             words.append(keeper.pack(after, "differences") if after else b"")
         reply = yield Run("commit", tuple(words), slow=True)
+        if reply[0] == b"closing":
+            yield from self._verbs.sweep_all()
+            return None
         return None if reply[0] == b"again" else Committed(int(reply[1]), int(reply[2]))
 
     def _known(self, corpus: str, change: Change) -> Verb[_Known | None]:

@@ -10,12 +10,14 @@ from collections import OrderedDict, deque
 from collections.abc import Callable, Sequence
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from stampcache.corpora import Standing
-from stampcache.model import Entry
+from stampcache.model import Entry, Selector
 from stampcache.ports import Lag
 from stampcache.stores.pending_uses import Place
 from stampcache.stores.replica import NearCache
+from stampcache.stores.selection import touches
 
 _RECENT = 10_000
 _LAGS = 10_000
@@ -37,6 +39,17 @@ class Told(Struct, frozen=True):
     lag_s: float
 
 
+class Closing(Struct, frozen=True):
+    """An invalidation whose entries are not all marked yet; without a selector it is of all."""
+
+    sequence: int
+    selector: Selector | None
+
+    def touches(self, entry: Entry) -> bool:
+        """Tell whether an entry that was stored before is touched."""
+        return self.selector is None or touches(self.selector, entry)
+
+
 class News(Struct, frozen=True):
     """What changed since a reading; ``lost`` where the server cannot say.
 
@@ -50,6 +63,8 @@ class News(Struct, frozen=True):
     told: Sequence[Told] = ()
     corpora: Sequence[str] = ()
     partitions: Sequence[str] = ()
+    closing: Sequence[Closing] | None = None
+    """``None``: as before."""
 
 
 class Replica:
@@ -84,6 +99,7 @@ class Replica:
         self._verified = float("-inf")
         self._recent: OrderedDict[Place, int] = OrderedDict()
         self._recent_floor = 0
+        self.closing: tuple[Closing, ...] = ()
         self._standings: dict[str, Standing] = {}
         self._dirty: dict[str, set[str]] = {}
         self._bad: dict[str, frozenset[bytes]] = {}
@@ -104,17 +120,33 @@ class Replica:
         if age >= self.staleness_s or self.applied < self._own:
             return None
         with self._lock:
-            entry = self.near.get(place)
-            if entry is not None:
-                self._served = True
-                if age > self._oldest_s:
-                    self._oldest_s = age
-            return entry
+            kept = self.near.kept(place)
+            if kept is None:
+                return None
+            self._served = True
+            if age > self._oldest_s:
+                self._oldest_s = age
+            return self.shown(kept.entry, kept.sequence) if self.closing else kept.entry
 
     def get(self, place: Place) -> Entry | None:
         """Return an entry that is kept here, by one who just asked whether it is up to date."""
         with self._lock:
-            return self.near.get(place)
+            kept = self.near.kept(place)
+            return None if kept is None else self.shown(kept.entry, kept.sequence)
+
+    def shown(self, entry: Entry, sequence: int) -> Entry:
+        """Return an entry as of its last change, with the mark that it is about to have."""
+        if entry.invalidated:
+            return entry
+        for one in self.closing:
+            if sequence < one.sequence and one.touches(entry):
+                because = "something was invalidated" if one.selector is None else str(one.selector)
+                return replace(entry, invalidated=because)
+        return entry
+
+    def is_outdated(self, place: Place, sequence: int) -> bool:
+        """Tell whether a later change was told of an entry."""
+        return self._recent.get(place, 0) > sequence
 
     def standing(self, corpus: str) -> Standing | None:
         """Return how a corpus stands, if that is kept here and may be served without asking."""
@@ -148,6 +180,8 @@ class Replica:
         with self._lock:
             if reading.flushes != self.flushes:
                 return
+            if news.closing is not None and news.sequence >= self.applied:
+                self.closing = tuple(news.closing)
             if news.lost or news.era != self.era:
                 self._flush()
                 self.applied, self.era = news.sequence, news.era

@@ -14,7 +14,8 @@ _PARTS = MappingProxyType(
         "unshelve": ("keeping",),
         "forget": ("keeping",),
         "since": ("fencing",),
-        "invalidate": ("selecting",),
+        "invalidate": ("selecting", "sweeping"),
+        "sweep": ("selecting", "sweeping"),
         "declare": ("corpora",),
         "begin": ("corpora",),
         "note": ("corpora",),
@@ -49,7 +50,7 @@ _VERBS = (
 _FREEING = frozenset(
     {
         *("begin", "clear", "commit", "confirm", "damaged", "declare", "invalidate", "log-change"),
-        *("forget", "note", "purge", "remove", "report", "unshelve"),
+        *("forget", "note", "purge", "remove", "report", "sweep", "unshelve"),
     }
 )
 """What must go on where the server's memory is full: it says what is no longer true, or frees memory."""

@@ -1,33 +1,28 @@
 """The verbs of a Redis store, each written once: generators that say what to ask and what it means."""
 
 from collections.abc import Sequence
+from contextlib import suppress
 
-from msgspec import Struct
-
-from stampcache.corpora import Reach, Standing, Trace
+from stampcache.corpora import Reach, Standing
 from stampcache.errors import CodecError, StoreError
 from stampcache.model import Entry, Selector, Vector
 from stampcache.ports import Forgotten, Receipt
-from stampcache.reaching import is_reached
 from stampcache.stores.pending_uses import Pending, Place, Uses
 from stampcache.stores.redis import records
 from stampcache.stores.redis.asking import Command, Run, Verb
 from stampcache.stores.redis.keeping import Keeper
 from stampcache.stores.redis.names import spot
-from stampcache.stores.redis.replica import News, Reading, Replica, Told
+from stampcache.stores.redis.replica import Reading, Replica
+from stampcache.stores.redis.replies import head_of, news_of, reach_words, refusal
 from stampcache.stores.redis.secrets import Facts
-from stampcache.stores.selection import BEING_WRITTEN, FORGOTTEN, refused, unmarked
+from stampcache.stores.selection import unmarked
 
 _NEWS_AT_ONCE = 5_000
 _TRIES = 20
 _ROWS_AT_ONCE = 200
 _MARKED_AT_ONCE = 500
-
-
-class _Head(Struct, frozen=True):
-    sequence: int
-    era: int
-    rest: bytes
+_HELPED_AT_ONCE = 50
+_LEFT_MS = 10_000
 
 
 class Verbs:
@@ -69,7 +64,7 @@ class Verbs:
         if found.sequence < self._replica.era:
             return None
         self._replica.keep(found.entry, found.sequence, reading)
-        return found.entry
+        return self._replica.shown(found.entry, found.sequence)
 
     def read(self, place: Place) -> Verb[Entry | None]:
         """Return the entry at an address as the server has it now, and keep it."""
@@ -81,11 +76,11 @@ class Verbs:
             if raw is None:
                 return None
             found = yield from self._found(raw, place, keeper)
-            if found is not None:
+            if found is not None and not self._replica.is_outdated(place, found.sequence):
                 if found.sequence < self._replica.era:
                     return None  # of before the server lost something
                 self._replica.keep(found.entry, found.sequence, reading)
-                return found.entry
+                return self._replica.shown(found.entry, found.sequence)
         raise StoreError(
             "The Redis store failed (an entry changes faster than it is read); ask again."
         )
@@ -106,8 +101,10 @@ class Verbs:
         if self._replica.is_fresh:
             raw: bytes | None = yield Command("GET", b"entry:" + where)
             return raw
-        head = _head((yield Run("fetch", (where,))))
-        if not self._replica.confirmed(head.sequence, head.era, reading):
+        head = head_of((yield Run("fetch", (where,))))
+        if self._replica.confirmed(head.sequence, head.era, reading):
+            yield from self._help()
+        else:
             yield from self._follow()
         return head.rest or None
 
@@ -129,10 +126,12 @@ class Verbs:
 
     def _follow(self) -> Verb[None]:
         reading = self._replica.reading()
-        news = _news((yield Run("follow", (reading.applied, _NEWS_AT_ONCE))))
+        keeper = yield from self._facts.keeper()
+        news = news_of((yield Run("follow", (reading.applied, _NEWS_AT_ONCE))), keeper)
         if news.lost:
             yield from self._facts.agree_again()
         self._replica.apply(news, reading)
+        yield from self._help()
 
     def sequence(self) -> Verb[int]:
         """Return the sequence of the last change."""
@@ -140,7 +139,7 @@ class Verbs:
         if known is not None:
             return known
         reading = self._replica.reading()
-        head = _head((yield Run("check", ())))
+        head = head_of((yield Run("check", ())))
         if not self._replica.confirmed(head.sequence, head.era, reading):
             yield from self.reread()
         return head.sequence
@@ -169,7 +168,7 @@ class Verbs:
         body = keeper.encode(entry)
         raw = keeper.encode_vector(vector, entry.place)
         pending = self._uses.pending()
-        told = records.told_of(entry) | records.uses(pending) | _reached(reach)
+        told = records.told_of(entry) | records.uses(pending) | reach_words(reach)
         told |= {"fence": str(fence), "judged": "", "capacity": str(self._capacity)}
         for _ in range(_TRIES):
             reading = self._replica.reading()
@@ -186,7 +185,7 @@ class Verbs:
                 if int(reply[4]) > reading.applied:
                     yield from self.reread()  # a tenant was forgotten, and nothing of it stays here
                 return receipt
-            change = _refusal(reply, entry, reach, keeper)
+            change = refusal(reply, entry, reach, keeper)
             if change:
                 if reply[0] == b"forgotten":
                     yield from self.reread()  # as above
@@ -207,7 +206,7 @@ class Verbs:
     def fenced(self, entry: Entry, fence: int) -> Verb[str]:
         """Say which change after the fence would refuse this entry."""
         keeper = yield from self._facts.keeper()
-        return _refusal((yield Run("since", (fence,))), entry, None, keeper)
+        return refusal((yield Run("since", (fence,))), entry, None, keeper)
 
     def touch(self, entry: Entry, asked: str) -> Verb[None]:
         """Note a use; one by another question is told to the server at once."""
@@ -256,20 +255,38 @@ class Verbs:
         return gone > 0
 
     def invalidate(self, selector: Selector) -> Verb[int]:
-        """Make stale what a selector touches."""
+        """Make stale what a selector touches: nothing of it is served from the first step on."""
         told = records.selecting(selector)
         if told is None:
             return 0
         keeper = yield from self._facts.keeper()
         body, corpus = keeper.pack(selector, "change"), selector.corpus or ""
-        words = (records.pack(told), keeper.mark(str(selector)), body, corpus)
-        marked, after, last = 0, b"0", b""
-        while after:
-            piece = (*words, after, last, _MARKED_AT_ONCE)
-            some, after, last = yield Run("invalidate", piece, slow=True)
-            marked += some
+        words = (records.pack(told), keeper.mark(str(selector)), body, corpus, _MARKED_AT_ONCE)
+        held, sweep = yield Run("invalidate", words, slow=True)
+        if sweep:
+            yield from self.reread()
+            held = yield from self._sweep(sweep)
         yield from self.reread()
-        return marked
+        return int(held)
+
+    def _sweep(self, sweep: bytes) -> Verb[int]:
+        """Mark what an invalidation touches, to the end; return how many held until then."""
+        held = 0
+        while sweep:
+            held, sweep = yield Run("sweep", (sweep, _MARKED_AT_ONCE, 0), slow=True)
+        return held
+
+    def sweep_all(self) -> Verb[None]:
+        """Bring all invalidations to their end."""
+        yield from self._follow()
+        for one in self._replica.closing:
+            yield from self._sweep(b"%d" % one.sequence)
+
+    def _help(self) -> Verb[None]:
+        """Go on a little with an invalidation that nobody has gone on with for a while."""
+        for one in self._replica.closing[:1]:
+            with suppress(StoreError):  # it is served in no case
+                yield Run("sweep", (b"%d" % one.sequence, _HELPED_AT_ONCE, _LEFT_MS))
 
     def clear(self, scope: str) -> Verb[int]:
         """Delete all entries of a scope, some at a time."""
@@ -315,61 +332,3 @@ class Verbs:
             yield from self._follow()
         except StoreError:
             self._replica.flush()
-
-
-def _head(raw: bytes) -> _Head:
-    return _Head(int(raw[:16]), int(raw[16:32]), raw[32:])
-
-
-def _news(reply: Sequence[object]) -> News:
-    sequence, era = int(reply[0]), int(reply[1])  # type: ignore[call-overload]  # digits
-    if len(reply) == 2:
-        return News(sequence, era)
-    if reply[2] in (b"lost", b"forgotten"):
-        return News(sequence, era, lost=True, forgotten=reply[2] == b"forgotten")
-    time_us = int(reply[2])  # type: ignore[call-overload]  # as above
-    _, _, _, items, corpora, partitions = reply
-    assert isinstance(items, list) and isinstance(corpora, list) and isinstance(partitions, list)
-    told = [
-        Told((p.decode(), k.decode()), int(at), (time_us - int(made)) / 1e6)
-        for p, k, at, made in zip(items[::4], items[1::4], items[2::4], items[3::4], strict=True)
-    ]
-    return News(
-        sequence,
-        era,
-        told=told,
-        corpora=[one.decode() for one in corpora],
-        partitions=[one.decode() for one in partitions],
-    )
-
-
-def _reached(reach: Reach | None) -> dict[str, object]:
-    if reach is None:
-        return {"corpus": "", "settings": "", "doubts": [], "reached": "0"}
-    return {
-        "corpus": reach.corpus,
-        "settings": reach.settings,
-        "doubts": list(reach.doubts),
-        "reached": "1",
-    }
-
-
-def _refusal(reply: Sequence[object], entry: Entry, reach: Reach | None, keeper: Keeper) -> str:
-    """Say what refuses an entry; empty where nothing does of what is told."""
-    if reply[0] == b"forgotten":
-        return FORGOTTEN
-    if reply[0] == b"written":
-        assert reach is not None
-        return BEING_WRITTEN.format(reach.corpus)
-    items, chunks = reply[2], reply[3]
-    assert isinstance(items, list) and isinstance(chunks, list)
-    change = refused(records.logged(items, keeper), entry, reach)
-    if change is not None:
-        return str(change)
-    if reach is None:
-        return ""
-    if len(reply) > 4 and reply[4]:
-        return BEING_WRITTEN.format(reach.corpus)
-    if is_reached(reach, [records.chunk_of(raw) for raw in chunks]):
-        return str(Trace(corpus=reach.corpus))
-    return ""

@@ -1,10 +1,11 @@
--- Takes over what was written, unless something came since it was compared.
+-- Takes over what was written, unless something came since it was compared, or an invalidation is swept.
 -- ARGV: what is told (MessagePack), trace of the unknown, trace, its mark, then intents (id, body), chunks
 -- (id, record, digest of the vector, digest), answers (row, 'stale' | 'restored' | '', differences).
 open()
 local told = cmsgpack.unpack(ARGV[1])
 local corpus = told.corpus
 local key = K('corpus', corpus)
+if meta.closing then return {'closing'} end
 if (call('HGET', key, 'version') or '0') ~= told.version then return {'again'} end
 know(corpus, told.now, ARGV[2])
 call('HINCRBY', key, 'version', 1)

@@ -1,10 +1,13 @@
 -- What changed after a sequence. ARGV: sequence, most items.
--- {sequence, era, 'forgotten' (a tenant, or all that was before) | 'lost' | time, items (partition, key, sequence, time), corpora, partitions of bad pairs}
+-- {sequence, era, invalidations that are swept (sequence, body),
+-- 'forgotten' (a tenant, or all that was before) | 'lost' | time,
+-- items (partition, key, sequence, time), corpora, partitions of bad pairs}; of the first two only, if nothing did
 open()
 local head = {whole(meta.seq), whole(meta.era)}
+local closing = meta.closing and call('HGETALL', K('closing')) or {}
 local applied = tonumber(ARGV[1])
-local function lost() return {head[1], head[2], 'lost'} end
-if applied < meta.floor or applied > meta.seq then return {head[1], head[2], 'forgotten'} end
+local function lost() return {head[1], head[2], closing, 'lost'} end
+if applied < meta.floor or applied > meta.seq then return {head[1], head[2], closing, 'forgotten'} end
 if applied == meta.seq then return head end
 local after, items = '(' .. ARGV[1], {}
 for _, tenant in ipairs(call('ZRANGEBYSCORE', K('active'), after, '+inf')) do
@@ -22,6 +25,6 @@ for _, tenant in ipairs(call('ZRANGEBYSCORE', K('active'), after, '+inf')) do
     items[#items + 1] = told[6]
   end
 end
-return {head[1], head[2], whole(now_us()), items,
+return {head[1], head[2], closing, whole(now_us()), items,
   call('ZRANGEBYSCORE', K('standings'), after, '+inf'),
   call('ZRANGEBYSCORE', K('bad-changed'), after, '+inf')}

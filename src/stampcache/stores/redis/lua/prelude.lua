@@ -100,8 +100,8 @@ end
 local function open()
   local info = call('INFO', 'replication', 'stats')
   local server, evicted = string.match(info, 'master_replid:(%x+)'), string.match(info, 'evicted_keys:(%d+)')
-  local found = call('HMGET', K('meta'), 'server', 'seq', 'era', 'floor', 'reaping', 'evicted')
-  meta.server, meta.reaping = found[1], found[5]
+  local found = call('HMGET', K('meta'), 'server', 'seq', 'era', 'floor', 'reaping', 'evicted', 'closing')
+  meta.server, meta.reaping, meta.closing = found[1], found[5], found[7]
   meta.seq, meta.era, meta.floor = tonumber(found[2] or nil), tonumber(found[3] or nil), tonumber(found[4] or nil)
   if meta.server ~= server or not meta.seq then
     begin_era(server)

@@ -1,5 +1,7 @@
 -- Lets an entry live longer, if it holds. ARGV: id, partition, key, epoch seconds, life in seconds.
+-- Not while an invalidation is swept: what changes later than that is taken for stored later.
 open()
+if meta.closing then return 0 end
 local n = at(ARGV[2], ARGV[3])
 local r = n and row(n)
 if not holds(r) or r.i ~= ARGV[1] then return 0 end

@@ -25,44 +25,60 @@ local function touches(selector, r)
   return false
 end
 
-local function add_members(found, name)
-  for _, n in ipairs(call('SMEMBERS', name)) do found[n] = true end
-end
-
-local function depending(selector, found)
-  local corpora = selector.corpus and {selector.corpus, ''} or call('SMEMBERS', K('cited'))
-  local kind, name = 'chunk', selector.chunk
-  if not name then kind, name = 'source', selector.source end
-  for _, corpus in ipairs(corpora) do
-    if name then
-      add_members(found, K(kind, pair(corpus, name)))
-      add_members(found, K(kind, pair(corpus, '')))
-    else
-      add_members(found, K('cites', corpus))
+-- Where all rows are found that a selector can touch, and maybe others: {how one scans it, its name} each.
+local function places_of(selector)
+  local places = {}
+  local function add(how, name) places[#places + 1] = {how, name} end
+  if names_document(selector) then
+    local kind, name = 'chunk', selector.chunk
+    if not name then kind, name = 'source', selector.source end
+    for _, corpus in ipairs(selector.corpus and {selector.corpus, ''} or call('SMEMBERS', K('cited'))) do
+      if name then
+        add('SSCAN', K(kind, pair(corpus, name)))
+        add('SSCAN', K(kind, pair(corpus, '')))
+      else
+        add('SSCAN', K('cites', corpus))
+      end
+    end
+    return places
+  end
+  if selector.entry then
+    add('ROW', by_id(selector.entry) or '')
+    return places
+  end
+  if selector.scope then
+    add('ZSCAN', K('scope', selector.scope))
+    return places
+  end
+  for place, stamp in ipairs(selector.stamps or {}) do
+    if stamp ~= '' then
+      add('SSCAN', K('stamp', place .. ':' .. stamp))
+      return places
     end
   end
+  add('HSCAN', K('at'))
+  return places
+end
+
+-- Some of the rows of a place, and the cursor by which to go on; '0' when that was all.
+local function scan(place, cursor, count)
+  if place[1] == 'ROW' then return '0', {place[2]} end
+  local reply = call(place[1], place[2], cursor, 'COUNT', count)
+  if place[1] == 'SSCAN' then return reply[1], reply[2] end
+  local rows = {}
+  for at = place[1] == 'HSCAN' and 2 or 1, #reply[2], 2 do rows[#rows + 1] = reply[2][at] end
+  return reply[1], rows
 end
 
 -- The numbers of all rows that a selector can touch, and maybe of others, as keys of a table.
 local function candidates(selector)
   local found = {}
-  if names_document(selector) then
-    depending(selector, found)
-  elseif selector.entry then
-    local n = by_id(selector.entry)
-    if n then found[n] = true end
-  elseif selector.scope then
-    for _, n in ipairs(call('ZRANGE', K('scope', selector.scope), 0, -1)) do found[n] = true end
-  else
-    for place, stamp in ipairs(selector.stamps or {}) do
-      if stamp ~= '' then
-        add_members(found, K('stamp', place .. ':' .. stamp))
-        return found
-      end
-    end
-    for _, order in ipairs({'used', 'stale'}) do
-      for _, n in ipairs(call('ZRANGE', K(order), 0, -1)) do found[n] = true end
-    end
+  for _, place in ipairs(places_of(selector)) do
+    local cursor, rows = '0', nil
+    repeat
+      cursor, rows = scan(place, cursor, 1000)
+      for _, n in ipairs(rows) do found[n] = true end
+    until cursor == '0'
   end
   return found
 end
