@@ -29,13 +29,19 @@ TRIES = 3
 class Client:
     """Carries out what verbs ask for; used by any number of threads."""
 
-    def __init__(self, address: Address, *, lost: Callable[[], None]) -> None:
+    def __init__(
+        self,
+        address: Address,
+        *,
+        lost: Callable[[], None],
+        now: Callable[[], float] = time.monotonic,
+    ) -> None:
         """Connect to nothing yet; ``lost`` is called when a connection broke."""
         self.address = address
         self.base = base_of(address.settings.prefix).encode()
         self.scripts = load_scripts()
         self.breaker = Breaker(
-            failures=_FAILURES, pause_s=_PAUSE_S, longest_s=_LONGEST_PAUSE_S, now=time.monotonic
+            failures=_FAILURES, pause_s=_PAUSE_S, longest_s=_LONGEST_PAUSE_S, now=now
         )
         self._lost = lost
         self._pid = os.getpid()

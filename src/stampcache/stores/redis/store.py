@@ -79,7 +79,7 @@ class RedisStore:
             capacity=near_capacity, staleness_s=staleness_s, now=now, forgotten=self._let_go
         )
         self._uses = Uses()
-        self.client = Client(address, lost=self._replica.flush)
+        self.client = Client(address, lost=self._replica.flush, now=now)
         self._tasks: Any = None
         self._facts = Facts(
             self.url,
