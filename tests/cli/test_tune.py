@@ -12,6 +12,7 @@ from click.testing import Result
 from stampcache import pairs, tuning
 from stampcache.calibration import Promise, Refusal, Subject
 from stampcache.pairs import Pair
+from stampcache.ports import Store
 from stampcache.stores.sqlite import SqliteStore
 from stampcache.testing.samples import NOW, make_entry
 from tests.cli.conftest import Run
@@ -28,7 +29,7 @@ def drawn(at: int, *, namespace: str = "default", asked_at: float = NOW) -> Pair
     return pair(*texts, score=score, subject=subject, at=asked_at)
 
 
-def label(store: SqliteStore, count: int, *, wrong: int = 0, at: float = NOW) -> None:
+def label(store: Store, count: int, *, wrong: int = 0, at: float = NOW) -> None:
     """Have labels of pairs that are the same from 0.9 on, but for so many of the best."""
     made = []
     for number in range(count):

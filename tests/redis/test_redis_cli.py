@@ -7,10 +7,23 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner, Result
 
-from stampcache import Answer, Evidence, Hit, Request, Scope, Stamps, open_cache
+from stampcache import (
+    Answer,
+    Evidence,
+    Hit,
+    Request,
+    Scope,
+    Stamps,
+    open_cache,
+    pairs,
+)
 from stampcache.cli.app import build_app
 from stampcache.errors import ConfigError, StoreError
 from stampcache.stores.redis.store import RedisStore
+from stampcache.testing.samples import make_entry
+from tests.cli.application import URL
+from tests.cli.test_tune import drawn, label, without_entry
+from tests.cli.working import APP, Working
 from tests.redis.servers import Server
 
 CITED = (Evidence(corpus="handbook", source="leave.md", text="Thirty days."),)
@@ -24,7 +37,7 @@ def run(monkeypatch: pytest.MonkeyPatch) -> Run:
     monkeypatch.setenv("COLUMNS", "300")
     for name in ("STAMPCACHE_SECRET", "STAMPCACHE_ENCRYPTION_KEY", "DEEPSEEK_BASE_URL"):
         monkeypatch.delenv(name, raising=False)
-    return lambda *words: CliRunner().invoke(build_app(), list(words))
+    return lambda *words, typed=None: CliRunner().invoke(build_app(), list(words), input=typed)
 
 
 @pytest.fixture
@@ -92,6 +105,59 @@ def test_commands_make_no_cache(
     assert result.exit_code != 0
     assert "holds no cache" in result.output
     assert redis_server.cli("DBSIZE") == "0"
+
+
+def test_tune_proves_a_bound_from_labels_in_the_server(run: Run, filled: str) -> None:
+    assert run("tune", filled).exit_code == 1
+    store = RedisStore(filled)
+    store.put(make_entry("k"), None, store.sequence())
+    label(store, 4_000)
+    store.close()
+    result = run("tune", filled, "--max-wrong", "0.01", "--json")
+    (one,) = json.loads(result.stdout)
+    assert (result.exit_code, one["proved"], one["labelled"]) == (0, True, 4_000)
+    assert "4,000 labelled, 0 wait" in run("tune", filled).output
+    assert "At most 1 % of the semantic hits" in run("doctor", filled).output
+
+
+def test_a_person_labels_pairs_that_wait_in_the_server(run: Run, filled: str) -> None:
+    store = RedisStore(filled)
+    store.put(make_entry("k"), None, store.sequence())
+    store.shelf.keep(pairs.WAITING, without_entry([drawn(at) for at in range(3)]), most=99)
+    store.close()
+    result = run("tune", filled, "--by-hand", "--json", typed="y\nn\nq\n")
+    assert result.exit_code == 1, "that proves nothing"
+    (one,) = json.loads(run("tune", filled, "--json").stdout)
+    assert (one["labelled"], one["waiting"]) == (2, 1)
+
+
+def test_a_silent_watch_is_heard_of(run: Run, filled: str) -> None:
+    with open_cache(filled) as cache:
+        cache.core.store.corpora.declare("c", now=0.0, silence_s=60.0)
+
+    def status() -> str:
+        checks = json.loads(run("doctor", "--json", filled).stdout)["checks"]
+        return next(str(one["status"]) for one in checks if one["check"] == "corpus 'c'")
+
+    assert status() == "fail"
+    assert run("heard", filled, "c").exit_code == 0
+    assert status() != "fail"
+    other = run("heard", filled, "other")
+    assert other.exit_code != 0
+    assert "Nobody watches corpus 'other'" in other.output.replace("\n", " ")
+
+
+class TestWork(Working):
+    """``stampcache work`` over a server; see `Working`."""
+
+
+def test_work_says_that_nobody_answers(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(URL, f"unix://{tmp_path}/nobody.sock")
+    result = run("work", f"{APP}cache")
+    assert result.exit_code == 2
+    assert "cannot be reached" in result.output
 
 
 # -- what is foreign, what is encrypted -----------------------------------------------------------------

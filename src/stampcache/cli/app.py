@@ -16,6 +16,7 @@ from stampcache.cli.invalidate import invalidate
 from stampcache.cli.screen import in_sentences
 from stampcache.cli.stats import stats
 from stampcache.cli.tune import tune
+from stampcache.cli.work import work
 
 
 def _print_version(wanted: bool) -> None:
@@ -42,6 +43,7 @@ def build_app() -> typer.Typer:
     app.command()(in_sentences(forget))
     app.command()(in_sentences(heard))
     app.command()(in_sentences(tune))
+    app.command()(in_sentences(work))
     app.command()(in_sentences(duplicates))
     app.command()(in_sentences(bench))
     return app
