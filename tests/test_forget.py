@@ -31,6 +31,7 @@ from stampcache.corpora import Change, Chunk, Metric, Reach
 from stampcache.journal import Verdict
 from stampcache.model import BY_JUDGE, Entry, Selector
 from stampcache.pairs import Pair
+from stampcache.ports import Store
 from stampcache.spaces import as_bytes
 from stampcache.stores.codec import Codec
 from stampcache.stores.sqlite import SqliteStore
@@ -219,7 +220,7 @@ def vector_of(tenant: str, number: int) -> list[float]:
     return [1.0, 0.25 if tenant == "acme" else 0.5, float(number)]
 
 
-def lived(store: SqliteStore, tenant: str, words: tuple[str, ...]) -> list[Entry]:
+def lived(store: Store, tenant: str, words: tuple[str, ...]) -> list[Entry]:
     """Do with a store whatever leaves traces of a tenant in it."""
     entries = [of_tenant(tenant, number, words[0]) for number in range(9)]
     for number, entry in enumerate(entries):

@@ -5,9 +5,10 @@ from typing import Any
 
 import numpy as np
 
-from stampcache import Cache, Hit, Request, Scope, scope
+from stampcache import Cache, Hit, Request, Scope, Stored, scope
 from stampcache.corpora import Change, Chunk
 from stampcache.errors import MakingError
+from stampcache.model import Selector
 from stampcache.spaces import as_bytes
 from stampcache.verifying import load
 from tests.redis.apps import opened
@@ -60,6 +61,11 @@ def live(cache: Cache, tenant: str, word: str) -> None:
     with scope(tenant=tenant, variety=2):
         cache.lookup(Request(question=asked.question))
     cache.explain(other)
+    gone = Request(question=f"Gone from {word}?", scope=Scope(tenant=tenant))
+    stored = cache.update(gone, f"{word}: thirty", outcome=cache.lookup(gone))
+    if isinstance(stored, Stored):
+        because = f"by a judge: {word} has changed"
+        cache.core.store.invalidate(Selector(entry=stored.entry.id, because=because))
 
     def fail() -> str:
         raise ValueError(f"no answer for {word}")

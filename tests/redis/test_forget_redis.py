@@ -5,16 +5,23 @@ import gc
 from collections.abc import Callable, Iterator
 
 import pytest
+from msgspec.structs import replace
 
 from stampcache import Cache, Hit, Miss, Request, Scope
+from stampcache.corpora import Change, Chunk
+from stampcache.journal import Verdict
+from stampcache.stores.redis.store import RedisStore
+from stampcache.testing.samples import NOW
 from tests.reachable import holders
 from tests.redis.apps import eventually
 from tests.redis.remembering import live, marks_of, remembering
 from tests.redis.servers import Server
 from tests.redis.workers import workers
+from tests.test_forget import SECRET_WORDS, lived, traces
 
 WORD = "Zanzi" + "bar"
 TENANT = "quag" + "gas"
+VERDICT = Verdict(entry_id="", question=SECRET_WORDS[0], fresh=True, reason=SECRET_WORDS[2], at=NOW)
 OTHER = Request(question="Tango staff: how many days of leave?", scope=Scope(tenant="globex"))
 
 
@@ -69,7 +76,7 @@ def test_what_another_process_kept_goes_with_the_next_verb(
         for cache in (one, two):
             assert holders(cache, WORD.encode()), "a walk that finds nothing would prove nothing"
         assert len(traces_in(server, WORD.encode())) >= 2
-        assert one.forget(TENANT).entries == 1
+        assert one.forget(TENANT).entries == 2
         assert holders(two, WORD.encode()), "it has not heard of it"
         gc.collect()
         assert holders(one, *marks) == []
@@ -112,9 +119,29 @@ def test_a_process_that_runs_lets_go_of_it(server: Server) -> None:
     url = server.socket_url + "?timeout_s=5&slow_timeout_s=60&strict=1"
     with workers(2, BESIDE, url, TENANT, WORD) as started, remembering(url) as cache:
         assert all(worker.hear() > 0 for worker in started)
-        assert cache.forget(TENANT).entries == 1
+        assert cache.forget(TENANT).entries == 2
         for worker in started:
             worker.tell()
         assert [worker.hear() for worker in started] == [[], []]
         assert all(worker.rest() == [] for worker in started)
     assert traces_in(server, *marks_of(WORD, TENANT)) == []
+
+
+def test_no_byte_of_what_a_store_kept_of_it_is_left(server: Server) -> None:
+    store, other = (RedisStore(server.socket_url + "?timeout_s=5") for _ in range(2))
+    store.corpora.commit("c", "", Change(added=(Chunk(id="1", digest="d"),)), now=NOW)
+    entries = lived(store, "acme", SECRET_WORDS)
+    lived(store, "globex", ("Kumquat", "Ocarina", "Marimba"))
+    marks = traces("acme", SECRET_WORDS)
+    assert len([mark for mark in marks if traces_in(server, mark)]) > 15
+    other.fetch(*entries[5].place)
+    other.touch(entries[5], entries[5].identity.key)
+    other.journal.judged(replace(VERDICT, entry_id=entries[5].id, tenant="tenant-acme"))
+    forgotten = store.forget("tenant-acme")
+    assert forgotten.entries == 7
+    assert forgotten.size_bytes > 7 * 20_000
+    other.journal.judged(replace(VERDICT, entry_id=entries[5].id, tenant="tenant-acme"))
+    other.close()
+    assert [mark for mark in marks if traces_in(server, mark)] == []
+    assert all(traces_in(server, mark) for mark in (b"Kumquat", b"Marimba", b"tenant-globex"))
+    store.close()

@@ -247,31 +247,30 @@ def test_a_lease_is_renewed_until_it_is_given_back_lost_or_takes_too_long() -> N
     assert len(server.asked) == 4
 
 
-def beating() -> int:
-    return sum(thread.name == "stampcache-leases" for thread in threading.enumerate())
-
-
 def test_there_is_one_thread_while_there_are_tickets_and_none_after() -> None:
-    before = beating()
+    others = set(threading.enumerate())
     beaten = threading.Event()
 
     def renewed(held: Sequence[Ticket]) -> Sequence[Ticket]:
         beaten.set()
         return []
 
+    def beating() -> int:
+        return len(set(threading.enumerate()) - others)
+
     leases = Leases(renewed, lease_s=0.03, now=time.monotonic)
     for name in "abc":
         leases.add(Ticket(name=name, token=name), 100.0)
-    assert beating() == before + 1
+    assert beating() == 1
     assert beaten.wait(20)
     for name in "abc":
         leases.drop(Ticket(name=name, token=name))
-    assert eventually(lambda: beating() == before)
+    assert eventually(lambda: beating() == 0)
     beaten.clear()
     leases.add(TICKET, 100.0)
     assert beaten.wait(20), "it began anew"
     leases.close()
-    assert eventually(lambda: beating() == before)
+    assert eventually(lambda: beating() == 0)
 
 
 def test_a_lease_that_ended_is_not_renewed(url: str) -> None:

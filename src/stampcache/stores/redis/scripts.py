@@ -50,7 +50,8 @@ _VERBS = (
 _FREEING = frozenset(
     {
         *("begin", "clear", "commit", "confirm", "damaged", "declare", "invalidate", "log-change"),
-        *("forget", "note", "purge", "remove", "report", "sweep", "unshelve"),
+        *("forget", "give", "note", "purge", "remove", "renew-tickets", "report", "sweep"),
+        "unshelve",
     }
 )
 """What must go on where the server's memory is full: it says what is no longer true, or frees memory."""

@@ -45,6 +45,12 @@ for _, partition in ipairs(call('SMEMBERS', K('partitions', tenant))) do
   call('DEL', K('near', partition), K('bad', partition))
   call('ZREM', K('bad-changed'), partition)
 end
+-- A change may quote why; and whoever began before is refused by the floor, so that nobody reads them again.
+for _, corpus in ipairs(call('ZRANGE', K('changed'), 0, -1)) do
+  call('UNLINK', K('changes', corpus))
+  call('HDEL', K('floors'), K('changes', corpus))
+end
+call('DEL', K('changed'))
 local stream = K('log', tenant)
 call('DEL', stream, K('partitions', tenant), K('served-of', tenant), K('shelved', tenant),
   K('verdicts-of', tenant), K('tenant', tenant))
