@@ -230,6 +230,13 @@ HAN_CUES: Mapping[str, Cue] = {
     phrase: Cue((), guard, meaning) for guard, meaning, phrase in _phrases() if not phrase.isascii()
 }
 HAN_CUE = re.compile("|".join(sorted(HAN_CUES, key=lambda phrase: -len(phrase))))
+FOLDED: Mapping[str, str] = {
+    word: fold(word)
+    for first, cues in CUES.items()
+    for cue in cues
+    for word in (first, *cue.rest)
+}
+"""The folded form of each word of the English cues, as folding takes its time."""
 NO_CUE = "-"
 _LEADING_WORDS = """
 is are was were do does did can could will would should shall may has have had am isn't aren't

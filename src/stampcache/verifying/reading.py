@@ -18,7 +18,8 @@ from stampcache.guards import Profile
 from stampcache.verifying import languages, vocabulary
 from stampcache.verifying.table import Table
 
-FORMAT = "s1"
+FORMAT = "s2"
+"""Names what a `Side` holds; it begins the version of every table."""
 LONGEST = 512
 MOST_WORDS = 96
 HEAVIEST = 255
@@ -37,7 +38,8 @@ class Side(Struct, frozen=True, array_like=True):
     ``words`` are all its words in order, ``stems`` those with content, ``content`` the same with
     one word for all of a concept; ``rows`` are their rows in the word table (-1: unknown),
     ``weights`` how rare they are (0 to 255), ``names`` those that look like names or codes, by
-    place. ``closed`` holds one set of bits for each closed class. ``vector`` is the weighted sum of
+    place. ``closed`` holds one set of bits for each closed class. ``grams`` is how many different
+    runs of three signs its words have. ``vector`` is the weighted sum of
     word vectors, of length one, as float32. ``profile`` is what the guards read.
     """
 
@@ -50,6 +52,7 @@ class Side(Struct, frozen=True, array_like=True):
     names: Sequence[int]
     closed: Sequence[int]
     kind: int
+    grams: int
     vector: bytes
     profile: Profile
 
@@ -109,6 +112,7 @@ def read(question: str, table: Table) -> Side:
         names=names,
         closed=[_bits(words, places) for places in _CLOSED],
         kind=kind(" ".join(words)),
+        grams=len(grams(words)),
         vector=_sum(rows, weights, table),
         profile=guards.profile(question),
     )
@@ -190,6 +194,17 @@ def kind(text: str) -> int:
         if pattern.search(text):
             return number
     return 0
+
+
+def text_of(words: Sequence[str]) -> str:
+    """Return the words as one text, with a space at each end."""
+    return f" {' '.join(words)} "
+
+
+def grams(words: Sequence[str]) -> frozenset[str]:
+    """Return the different runs of three signs of the words as one text."""
+    text = text_of(words)
+    return frozenset([text[at : at + 3] for at in range(len(text) - 2)])
 
 
 def _places() -> Iterator[dict[str, int]]:
