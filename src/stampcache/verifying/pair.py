@@ -255,20 +255,25 @@ def _near(asked: Ready, stored: Ready, here: Sequence[int], there: Sequence[int]
     near = Near()
     if here and stored.side.rows:
         rows = asked.vectors.take(here, axis=0)
-        near.here = _nearest(rows @ stored.vectors.T)
+        near.here = _nearest(rows.dot(stored.vectors.T).tolist())
     if there and asked.side.rows:
         others = stored.vectors.take(there, axis=0)
-        near.there = _nearest(others @ asked.vectors.T)
+        near.there = _nearest(others.dot(asked.vectors.T).tolist())
     if here and there:
-        pairs = (rows @ others.T).tolist()
+        pairs = rows.dot(others.T).tolist()
         best = [*map(max, pairs)]
         near.nearest = max(best)
         near.furthest = min(*best, *map(max, zip(*pairs, strict=True)))
     return near
 
 
-def _nearest(near: NDArray[np.float32]) -> list[float]:
-    return [max(0.0, round(max(row), 4)) for row in near.tolist()]
+def _nearest(near: Sequence[Sequence[float]]) -> list[float]:
+    """Return the largest of each row, from 0, with four decimals.
+
+    Rounding to a whole number is sooner done than to decimals, and no product is rounded, as these
+    were float32.
+    """
+    return [max(0.0, round(max(row) * 1e4) / 1e4) for row in near]
 
 
 def _named(side: Side, places: Sequence[int]) -> list[int]:
