@@ -83,7 +83,7 @@ class Asked(Struct, frozen=True):
     """The side that is compared with several others, and its letters by three."""
 
     ready: Ready
-    grams: frozenset[str]
+    grams: frozenset[tuple[str, str, str]]
 
 
 def ready(side: Side, table: Table) -> Ready:
@@ -100,7 +100,8 @@ def ready(side: Side, table: Table) -> Ready:
 
 def asked(side: Side, table: Table) -> Asked:
     """Return a side that is to be compared more than once."""
-    return Asked(ready(side, table), grams(side.words))
+    one = ready(side, table)
+    return Asked(one, frozenset(grams(one.text)))
 
 
 class Compared(Struct):
@@ -120,8 +121,7 @@ def features(one: Side, other: Side, similarity: float, table: Table) -> list[fl
 
 def compared(asked: Asked, stored: Ready, similarity: float) -> list[float]:
     """Return the features of a pair whose sides were made ready."""
-    # letters by three are counted, as of the stored side no set of them is needed
-    shared = sum(map(stored.text.__contains__, asked.grams))
+    shared = len(asked.grams.intersection(grams(stored.text)))
     here, there = asked.ready, stored
     if (here.side.words, here.side.names) > (there.side.words, there.side.names):
         # matching takes words in order, so the order must not be theirs
@@ -255,12 +255,14 @@ def _near(asked: Ready, stored: Ready, here: Sequence[int], there: Sequence[int]
     near = Near()
     if here and stored.side.rows:
         rows = asked.vectors.take(here, axis=0)
-        near.here = _nearest(rows.dot(stored.vectors.T).tolist())
+        pairs: list[list[float]] = rows.dot(stored.vectors.T).tolist()
+        near.here = _nearest(pairs)
     if there and asked.side.rows:
         others = stored.vectors.take(there, axis=0)
         near.there = _nearest(others.dot(asked.vectors.T).tolist())
     if here and there:
-        pairs = rows.dot(others.T).tolist()
+        if len(there) < len(stored.side.rows):
+            pairs = rows.dot(others.T).tolist()
         best = [*map(max, pairs)]
         near.nearest = max(best)
         near.furthest = min(*best, *map(max, zip(*pairs, strict=True)))

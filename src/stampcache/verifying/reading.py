@@ -112,7 +112,7 @@ def read(question: str, table: Table) -> Side:
         names=names,
         closed=[_bits(words, places) for places in _CLOSED],
         kind=kind(" ".join(words)),
-        grams=len(grams(words)),
+        grams=len({*grams(text_of(words))}),
         vector=_sum(rows, weights, table),
         profile=guards.profile(question),
     )
@@ -201,10 +201,9 @@ def text_of(words: Sequence[str]) -> str:
     return f" {' '.join(words)} "
 
 
-def grams(words: Sequence[str]) -> frozenset[str]:
-    """Return the different runs of three signs of the words as one text."""
-    text = text_of(words)
-    return frozenset([text[at : at + 3] for at in range(len(text) - 2)])
+def grams(text: str) -> Iterator[tuple[str, str, str]]:
+    """Return the runs of three signs in a text."""
+    return zip(text, text[1:], text[2:], strict=False)
 
 
 def _places() -> Iterator[dict[str, int]]:
