@@ -58,23 +58,22 @@ def flipped(here: Sequence[str], there: Sequence[str]) -> list[tuple[str, str]]:
 
 def replaceable(one: str, others: Sequence[str]) -> bool:
     """Tell whether one of the other folded words is a synonym of this one, or the same mistyped."""
-    listed = _SYNONYMS.get(one)
+    listed, length = _SYNONYMS.get(one), len(one)
     if listed and not listed.isdisjoint(others):
         return True
-    if len(one) < _TYPO_LETTERS:
+    if length < _TYPO_LETTERS:
         return False
-    first, second = one[0], one[1]
+    begin = one[:2]  # a mistyped word begins with one of these
     for other in others:
-        begin = other[0]
-        if (begin == first or begin == second) and _mistyped(one, other):  # noqa: PLR1714 - quick
+        if other[0] in begin and -1 <= len(other) - length <= 1 and _mistyped(one, other):
             return True
     return False
 
 
 def _mistyped(one: str, other: str) -> bool:
-    """Tell whether two words differ by a letter that is left out, changed or in another's place."""
+    """Tell whether two words of like length differ by a letter left out, changed or moved on."""
     short, long = (one, other) if len(one) < len(other) else (other, one)
-    if len(short) < _TYPO_LETTERS or len(long) - len(short) > 1:
+    if len(short) < _TYPO_LETTERS:
         return False
     if short[0] != long[0]:
         return short[:2] == long[1::-1] and short[2:] == long[2:]

@@ -231,10 +231,7 @@ HAN_CUES: Mapping[str, Cue] = {
 }
 HAN_CUE = re.compile("|".join(sorted(HAN_CUES, key=lambda phrase: -len(phrase))))
 FOLDED: Mapping[str, str] = {
-    word: fold(word)
-    for first, cues in CUES.items()
-    for cue in cues
-    for word in (first, *cue.rest)
+    word: fold(word) for first, cues in CUES.items() for cue in cues for word in (first, *cue.rest)
 }
 """The folded form of each word of the English cues, as folding takes its time."""
 NO_CUE = "-"
@@ -255,9 +252,10 @@ def read(lows: Sequence[str], opens_with: str) -> tuple[Read, frozenset[int]]:
     at, count = 0, len(lows)
     while at < count:
         width = 1
+        after = lows[at + 1] if at + 1 < count else ""
         for cue in CUES.get(lows[at], ()):
             rest = cue.rest
-            if rest and tuple(lows[at + 1 : at + 1 + len(rest)]) != rest:
+            if rest and (rest[0] != after or tuple(lows[at + 1 : at + 1 + len(rest)]) != rest):
                 continue
             width += len(rest)
             if cue.meaning != NO_CUE:

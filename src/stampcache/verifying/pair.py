@@ -21,6 +21,9 @@ _CLASSES = ("negating", "scope", "time", "place", "modal", "person")
 assert len(_CLASSES) == len(CLOSED)
 
 
+_NONE = (0, 0)
+
+
 def _both(name: str) -> tuple[str, str]:
     return f"{name}, less", f"{name}, more"
 
@@ -137,7 +140,10 @@ def compared(asked: Asked, stored: Ready, similarity: float) -> list[float]:
     values += _shape(here, there, matching)
     values += (one.kind == other.kind, *_ordered(one.kind, other.kind))
     for bits, others in zip(one.closed, other.closed, strict=True):
-        values += _ordered((bits & ~others).bit_count(), (others & ~bits).bit_count())
+        if bits == others:
+            values += _NONE
+        else:
+            values += _ordered((bits & ~others).bit_count(), (others & ~bits).bit_count())
     values.append(one.words == other.words)
     values += _signals(guards.weigh(one.profile, other.profile))
     return values
