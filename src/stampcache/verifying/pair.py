@@ -83,7 +83,7 @@ class Ready(Struct, frozen=True):
 
 
 class Asked(Struct, frozen=True):
-    """The side that is compared with several others, and its letters by three."""
+    """The side that is compared with several others, and the runs of three signs in its words."""
 
     ready: Ready
     grams: frozenset[tuple[str, str, str]]
@@ -101,7 +101,7 @@ def ready(side: Side, table: Table) -> Ready:
     )
 
 
-def asked(side: Side, table: Table) -> Asked:
+def asking(side: Side, table: Table) -> Asked:
     """Return a side that is to be compared more than once."""
     one = ready(side, table)
     return Asked(one, frozenset(grams(one.text)))
@@ -119,7 +119,7 @@ class Compared(Struct):
 
 def features(one: Side, other: Side, similarity: float, table: Table) -> list[float]:
     """Return the features of a pair in the order of ``NAMES``."""
-    return compared(asked(one, table), ready(other, table), similarity)
+    return compared(asking(one, table), ready(other, table), similarity)
 
 
 def compared(asked: Asked, stored: Ready, similarity: float) -> list[float]:
@@ -262,12 +262,12 @@ def _near(asked: Ready, stored: Ready, here: Sequence[int], there: Sequence[int]
     if here and stored.side.rows:
         rows = asked.vectors.take(here, axis=0)
         pairs: list[list[float]] = rows.dot(stored.vectors.T).tolist()
-        near.here = _nearest(pairs)
+        near.here = nearest(pairs)
     if there and asked.side.rows:
         others = stored.vectors.take(there, axis=0)
-        near.there = _nearest(others.dot(asked.vectors.T).tolist())
+        near.there = nearest(others.dot(asked.vectors.T).tolist())
     if here and there:
-        if len(there) < len(stored.side.rows):
+        if len(there) < len(stored.side.rows):  # else it is the product that was made already
             pairs = rows.dot(others.T).tolist()
         best = [*map(max, pairs)]
         near.nearest = max(best)
@@ -275,7 +275,7 @@ def _near(asked: Ready, stored: Ready, here: Sequence[int], there: Sequence[int]
     return near
 
 
-def _nearest(near: Sequence[Sequence[float]]) -> list[float]:
+def nearest(near: Sequence[Sequence[float]]) -> list[float]:
     """Return the largest of each row, from 0, with four decimals.
 
     Rounding to a whole number is sooner done than to decimals, and no product is rounded, as these

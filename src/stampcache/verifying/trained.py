@@ -6,7 +6,7 @@ from msgspec import Struct
 
 from stampcache.errors import VerifierError
 from stampcache.verifying import reading
-from stampcache.verifying.pair import NAMES, Asked, asked, compared, ready
+from stampcache.verifying.pair import NAMES, Asked, asking, compared, ready
 from stampcache.verifying.reading import read
 from stampcache.verifying.table import Table
 from stampcache.verifying.trees import Packed, Trees
@@ -68,7 +68,7 @@ class Asking:
         self._asked: Asked | None = None
         self._refused = ""
         try:
-            self._asked = asked(read(question, table), table)
+            self._asked = asking(read(question, table), table)
         except VerifierError as error:
             self._refused = str(error)
 
