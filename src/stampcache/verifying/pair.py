@@ -260,11 +260,11 @@ def _near(asked: Ready, stored: Ready, here: Sequence[int], there: Sequence[int]
     """
     near = Near()
     if here and stored.side.rows:
-        rows = asked.vectors.take(here, axis=0)
+        rows = _rows(asked, here)
         pairs: list[list[float]] = rows.dot(stored.vectors.T).tolist()
         near.here = nearest(pairs)
     if there and asked.side.rows:
-        others = stored.vectors.take(there, axis=0)
+        others = _rows(stored, there)
         near.there = nearest(others.dot(asked.vectors.T).tolist())
     if here and there:
         if len(there) < len(stored.side.rows):  # else it is the product that was made already
@@ -273,6 +273,12 @@ def _near(asked: Ready, stored: Ready, here: Sequence[int], there: Sequence[int]
         near.nearest = max(best)
         near.furthest = min(*best, *map(max, zip(*pairs, strict=True)))
     return near
+
+
+def _rows(one: Ready, places: Sequence[int]) -> NDArray[np.float32]:
+    """Return the vectors at these places, which mostly are all there are."""
+    every = one.vectors
+    return every if len(places) == len(every) else every.take(places, axis=0)
 
 
 def nearest(near: Sequence[Sequence[float]]) -> list[float]:
