@@ -12,7 +12,7 @@ VOCABULARY = """
     how do I not don't never without reset the password in Python Java python on off enable disable
     2 two twenty four 1,000 3.11 US united States more less polite rude happy unhappy from Paris to
     Rome AWS == === `try` foo_bar --force for while loop 怎么 不 没有 三个 what when where vs open
-    closed . ? 5k million
+    closed . ? 5k million by was is paid `order_by` on_to step-by-step except only last 2024 May March
 """
 WORDS = st.sampled_from(VOCABULARY.split())
 QUESTIONS = st.one_of(st.lists(WORDS, max_size=14).map(" ".join), st.text(max_size=60))
@@ -92,6 +92,7 @@ SAME = [
     ("What happened last year?", "What happened in the previous year?"),
     ("Does Ann pay Bob?", "Is Bob paid by Ann?"),
     ("What is due by the way?", "What is due?"),
+    ("How do I use `order_by`?", "How can I use `order_by`?"),
     ("Is it due in May?", "is it due in May"),
     ("May I go?", "may i go"),
     ("I was wondering how it works", "How does it work?"),

@@ -54,7 +54,7 @@ def _roles_swapped(asked: Profile, stored: Profile) -> bool:
 
 def _is_passive(side: Profile) -> bool:
     """Tell whether somebody does something "by" whom, after a word such as "was"."""
-    if "by" not in side.known:
+    if "by" not in side.words:
         return False
     at = side.words.index("by")
     return side.words[at + 1 :][1:2] != ("way",) and not _BE.isdisjoint(side.words[:at])
