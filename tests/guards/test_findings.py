@@ -5,6 +5,8 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from stampcache.guards import Finding, Guard, compare, findings, profile
+from stampcache.guards.alike import flipped, replaceable
+from stampcache.guards.tokens import fold
 
 VOCABULARY = """
     how do I not don't never without reset the password in Python Java python on off enable disable
@@ -233,6 +235,36 @@ def test_a_difference_is_seen(asked: str, stored: str, guard: Guard) -> None:
 )
 def test_unrelated_questions_are_left_to_similarity(asked: str, stored: str) -> None:
     assert findings(asked, stored) == ()
+
+
+def test_a_word_of_endings_alone_is_read() -> None:
+    assert findings("Who is lyeding?", "Who is lyeding ?") == ()
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "found"),
+    [
+        ("enable", "disable", True), ("usual", "unusual", True), ("hopeful", "hopeless", True),
+        ("usual", "casual", False), ("hopeful", "joyful", False), ("at", "hat", False),
+    ],
+)  # fmt: skip
+def test_opposites(one: str, other: str, found: bool) -> None:
+    pairs = [(fold(one), fold(other))] if found else []
+    assert flipped([fold(one)], [fold("tree"), fold(other)]) == pairs
+    assert flipped([fold(other)], [fold(one)]) == [(there, here) for here, there in pairs]
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "found"),
+    [
+        ("repair", "fix", True), ("ticket", "tikcet", True), ("ticket", "itcket", True),
+        ("ticket", "tickt", True), ("ticket", "tacket", True), ("ticket", "picket", False),
+        ("ticket", "cricket", False), ("ticket", "ticketing office", False), ("tip", "top", False),
+    ],
+)  # fmt: skip
+def test_words_that_stand_for_each_other(one: str, other: str, found: bool) -> None:
+    assert replaceable(one, ["tree", other]) is found
+    assert replaceable(other, ["tree", one]) is found
 
 
 def test_a_finding_reads_as_a_phrase() -> None:

@@ -102,7 +102,7 @@ def test_any_two_texts_have_features_or_are_refused(one: str, other: str):
 @given(QUESTIONS, st.lists(QUESTIONS, min_size=1, max_size=4))
 def test_a_side_that_is_compared_again_gives_the_same_to_the_last_bit(one: str, others: list[str]):
     try:
-        asked = pair.ready(read(one, TABLE), TABLE)
+        asked = pair.asking(read(one, TABLE), TABLE)
         stored = [read(other, TABLE) for other in others]
     except VerifierError:
         return  # such words alone are no English question
@@ -113,3 +113,14 @@ def test_a_side_that_is_compared_again_gives_the_same_to_the_last_bit(one: str, 
 def test_words_without_a_vector_are_near_to_none():
     seen = of("How do I paint zebras?", "How do I paint okapis?")
     assert seen["nearest substitute"] == seen["furthest substitute"] == 0.0
+
+
+def test_letters_by_three_are_the_share_of_both_texts():
+    # " a cab " and " a cat " share " a ", "a c" and " ca" of five each
+    assert of("a cab", "a cat")["trigrams"] == pytest.approx(2 * 3 / 10)
+    assert of("card", "card card")["trigrams"] == pytest.approx(2 * 4 / (4 + 5))
+
+
+@given(st.lists(st.floats(-1, 1, width=32), min_size=1, max_size=4))
+def test_the_nearest_is_rounded_as_decimals_are(row: list[float]):
+    assert pair.nearest([row]) == [max(0.0, round(max(row), 4))]

@@ -94,7 +94,14 @@ def test_what_cannot_be_compared_is_refused(question: str, saying: str):
 
 
 @pytest.mark.parametrize(
-    "question", ["reset password", "What does 5 µm mean?", "best café", "C++ 20"]
+    "question",
+    [
+        "reset password",
+        "What does 5 µm mean?",
+        "best café",
+        "C++ 20",
+        "What does und mean in the text?",
+    ],
 )
 def test_short_and_odd_english_is_read(question: str):
     assert read(question, TABLE).words

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from stampcache.errors import ConfigError, VerifierError
-from stampcache.verifying import load, weights
+from stampcache.verifying import load, reading, weights
 from stampcache.verifying.trained import TrainedVerifier, Weights
 
 SAME = [
@@ -63,13 +63,15 @@ def test_scores_do_not_depend_on_who_asks_or_on_what_was_stored(
     assert load().asking(asked).score(stored, b"", similarity) == score
 
 
-def test_bytes_of_other_weights_are_read_again(verifier: TrainedVerifier):
+def test_bytes_of_other_weights_or_another_format_are_read_again(verifier: TrainedVerifier):
     asking = verifier.asking("Where is the pharmacy?")
-    seen = verifier.asking("something else").seen
-    other = msgspec.msgpack.encode(["s1-other", *msgspec.msgpack.decode(seen)[1:]])
-    assert asking.score("where's the pharmacy", other, 0.98) == asking.score(
-        "where's the pharmacy", b"", 0.98
-    )
+    version, *rest = msgspec.msgpack.decode(verifier.asking("something else").seen)
+    digest = version.partition("-")[2]
+    again = asking.score("where's the pharmacy", b"", 0.98)
+    assert version == f"{reading.FORMAT}-{digest}"
+    for other in (f"{reading.FORMAT}-other", f"s0-{digest}"):
+        seen = msgspec.msgpack.encode([other, *rest])
+        assert asking.score("where's the pharmacy", seen, 0.98) == again
 
 
 @pytest.mark.parametrize(

@@ -230,6 +230,10 @@ HAN_CUES: Mapping[str, Cue] = {
     phrase: Cue((), guard, meaning) for guard, meaning, phrase in _phrases() if not phrase.isascii()
 }
 HAN_CUE = re.compile("|".join(sorted(HAN_CUES, key=lambda phrase: -len(phrase))))
+FOLDED: Mapping[str, str] = {
+    word: fold(word) for first, cues in CUES.items() for cue in cues for word in (first, *cue.rest)
+}
+"""The folded form of each word of the English cues, as folding takes its time."""
 NO_CUE = "-"
 _LEADING_WORDS = """
 is are was were do does did can could will would should shall may has have had am isn't aren't
@@ -248,9 +252,10 @@ def read(lows: Sequence[str], opens_with: str) -> tuple[Read, frozenset[int]]:
     at, count = 0, len(lows)
     while at < count:
         width = 1
+        after = lows[at + 1] if at + 1 < count else ""
         for cue in CUES.get(lows[at], ()):
             rest = cue.rest
-            if rest and tuple(lows[at + 1 : at + 1 + len(rest)]) != rest:
+            if rest and (rest[0] != after or tuple(lows[at + 1 : at + 1 + len(rest)]) != rest):
                 continue
             width += len(rest)
             if cue.meaning != NO_CUE:

@@ -4,8 +4,9 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from msgspec import Struct
 
-from stampcache.guards.alike import POLAR, alike, flipped, opposite, replaceable
+from stampcache.guards.alike import POLAR, flipped, replaceable
 from stampcache.guards.amounts import Amount
+from stampcache.guards.cues import FOLDED
 from stampcache.guards.measures import CURRENCIES
 from stampcache.guards.profile import Profile
 from stampcache.guards.tokens import fold, parts
@@ -91,10 +92,12 @@ def _worded_otherwise(asked: Profile, stored: Profile) -> set[str]:
         mine, theirs = asked.cues[guard], stored.cues[guard]
         for meaning in mine.keys() & theirs.keys():
             shown += mine[meaning], theirs[meaning]
-    return {fold(word) for text in shown for word in text.split()}
+    return {FOLDED.get(word) or fold(word) for text in shown for word in text.split()}
 
 
 def _amounts(asked: Profile, stored: Profile) -> dict[str, Sides]:
+    if not (asked.numbers or stored.numbers or asked.units):
+        return {}
     found: dict[str, Sides] = {}
     here = [one for form, one in asked.numbers.items() if form not in stored.numbers]
     there = [one for form, one in stored.numbers.items() if form not in asked.numbers]
@@ -173,22 +176,19 @@ def _unknown_names(side: Profile, other: Profile, strange: Sequence[str]) -> lis
     return [
         shown
         for name, shown in [*missing.items()][:_ENOUGH]
-        if name not in spelled and not any(_stands(name, word) for word in strange)
+        if not (name in spelled or replaceable(name, strange) or flipped([name], strange))
     ]
-
-
-def _stands(name: str, word: str) -> bool:
-    return alike(name, word) or opposite(name, word)
 
 
 def _spelled_out(side: Profile, other: Profile) -> Iterator[str]:
     """Yield the acronyms of one side that the other spells out, and the words it does that with."""
-    initials = "".join([word[0] for word in other.words])
+    acronyms = [name for name, shown in side.names.items() if shown.rstrip("s.").isupper()]
+    if not acronyms:
+        return
     capitals = [*other.names]
+    initials = "".join([word[0] for word in other.words])
     name_initials = "".join([name[0] for name in capitals])
-    for name, shown in side.names.items():
-        if not shown.rstrip("s.").isupper():
-            continue
+    for name in acronyms:
         for letters, words in ((initials, other.words), (name_initials, capitals)):
             at = letters.find(name)
             if at >= 0 and (len(name) >= _ACRONYM_LETTERS or words is capitals):
@@ -207,7 +207,7 @@ def _unknown_codes(side: Profile, other: Profile) -> list[str]:
 
 def _cues(asked: Profile, stored: Profile) -> dict[str, Sides]:
     found: dict[str, Sides] = {}
-    for guard in asked.cues.keys() | stored.cues.keys():
+    for guard in {**asked.cues, **stored.cues}:
         mine, theirs = asked.cues.get(guard, {}), stored.cues.get(guard, {})
         if mine.keys() != theirs.keys():
             here, there = _said(mine, theirs, stored, guard), _said(theirs, mine, asked, guard)

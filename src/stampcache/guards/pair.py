@@ -178,7 +178,8 @@ def conflicts(sides: Sides) -> int:
     if not sides.asked or not sides.stored:
         return 0
     mine, theirs = _families(sides.asked), _families(sides.stored)
-    return sum(_conflict(meaning, theirs.get(family, "")) for family, meaning in mine.items())
+    both = [family for family in mine if family in theirs]
+    return sum([_conflict(mine[family], theirs[family]) for family in both])
 
 
 def _families(meanings: Iterable[str]) -> Mapping[str, str]:
@@ -187,8 +188,8 @@ def _families(meanings: Iterable[str]) -> Mapping[str, str]:
 
 def _conflict(one: str, other: str) -> bool:
     """Tell whether two meanings of a family exclude each other: "now" may well be "this year"."""
-    if not other:
-        return False
+    if "now" not in (one, other):
+        return True
     short, long = sorted((one, other))
     return not (short == "now" and long.startswith("this "))
 

@@ -77,7 +77,7 @@ def fold(word: str) -> str:
     if low[-1] == "s" and low[-2] not in "sui":
         low = low[:-2] if low.endswith(("sses", "xes", "ches", "shes")) else low[:-1]
     if len(low) > _ENDING_LETTERS and low[-1] in "gyd":
-        low = low.removesuffix("ing").removesuffix("ed").removesuffix("ly")
+        low = low.removesuffix("ing").removesuffix("ed").removesuffix("ly") or low
     elif len(low) == _ENDING_LETTERS and low.endswith("ed") and low[-3] != "e":
         low = low[:-2]  # liked, loved
     if low[-1] in "ey":

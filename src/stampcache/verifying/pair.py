@@ -6,18 +6,22 @@ and the larger of the two values are given. Weights say how rare a word is, from
 
 from collections.abc import Sequence
 from itertools import pairwise
+from operator import itemgetter
 
 import numpy as np
 from msgspec import Struct
 from numpy.typing import NDArray
 
 from stampcache import guards
-from stampcache.verifying.reading import HEAVIEST, Side
+from stampcache.verifying.reading import HEAVIEST, Side, grams, text_of
 from stampcache.verifying.table import Table
 from stampcache.verifying.vocabulary import CLOSED
 
 _CLASSES = ("negating", "scope", "time", "place", "modal", "person")
 assert len(_CLASSES) == len(CLOSED)
+
+
+_NONE = (0, 0)
 
 
 def _both(name: str) -> tuple[str, str]:
@@ -27,8 +31,9 @@ def _both(name: str) -> tuple[str, str]:
 _SINGLE = tuple(name for name in guards.SIGNALS if not name.endswith((".extra", ".missing")))
 _SIDED = tuple(name.removesuffix(".extra") for name in guards.SIGNALS if name.endswith(".extra"))
 _AT = {name: at for at, name in enumerate(guards.SIGNALS)}
-_SINGLE_AT = tuple(_AT[name] for name in _SINGLE)
-_SIDED_AT = tuple((_AT[f"{name}.extra"], _AT[f"{name}.missing"]) for name in _SIDED)
+_single = itemgetter(*[_AT[name] for name in _SINGLE])
+_extra = itemgetter(*[_AT[f"{name}.extra"] for name in _SIDED])
+_missing = itemgetter(*[_AT[f"{name}.missing"] for name in _SIDED])
 
 NAMES: tuple[str, ...] = (
     "similarity",
@@ -64,29 +69,42 @@ NAMES: tuple[str, ...] = (
 
 
 class Ready(Struct, frozen=True):
-    """A side with what each comparison of it needs: letters by three, neighbours, vectors.
+    """A side with what each comparison of it needs: its text, neighbours, vectors.
 
     ``vectors`` are the rows of its content words in the word table.
     """
 
     side: Side
-    grams: frozenset[str]
+    text: str
     neighbours: frozenset[tuple[str, str]]
     total: int
     vector: NDArray[np.float32]
     vectors: NDArray[np.float32]
 
 
+class Asked(Struct, frozen=True):
+    """The side that is compared with several others, and the runs of three signs in its words."""
+
+    ready: Ready
+    grams: frozenset[tuple[str, str, str]]
+
+
 def ready(side: Side, table: Table) -> Ready:
-    """Return a side that is to be compared, perhaps more than once."""
+    """Return a side that is to be compared."""
     return Ready(
         side,
-        _grams(side.words),
+        text_of(side.words),
         frozenset(pairwise(side.content)),
         sum(side.weights),
         np.frombuffer(side.vector, np.float32),
         table.vectors.take(side.rows, axis=0) if side.rows else table.vectors[:0],
     )
+
+
+def asking(side: Side, table: Table) -> Asked:
+    """Return a side that is to be compared more than once."""
+    one = ready(side, table)
+    return Asked(one, frozenset(grams(one.text)))
 
 
 class Compared(Struct):
@@ -101,47 +119,46 @@ class Compared(Struct):
 
 def features(one: Side, other: Side, similarity: float, table: Table) -> list[float]:
     """Return the features of a pair in the order of ``NAMES``."""
-    return compared(ready(one, table), ready(other, table), similarity)
+    return compared(asking(one, table), ready(other, table), similarity)
 
 
-def compared(asked: Ready, stored: Ready, similarity: float) -> list[float]:
+def compared(asked: Asked, stored: Ready, similarity: float) -> list[float]:
     """Return the features of a pair whose sides were made ready."""
-    if (asked.side.words, asked.side.names) > (stored.side.words, stored.side.names):
+    shared = len(asked.grams.intersection(grams(stored.text)))
+    here, there = asked.ready, stored
+    if (here.side.words, here.side.names) > (there.side.words, there.side.names):
         # matching takes words in order, so the order must not be theirs
-        asked, stored = stored, asked
-    one, other = asked.side, stored.side
+        here, there = there, here
+    one, other = here.side, there.side
     matching = _compare(one, other)
-    grams, more_grams = asked.grams, stored.grams
     values = [
         round(similarity, 4),
-        round(float(asked.vector @ stored.vector), 4),
-        2 * len(grams & more_grams) / ((len(grams) + len(more_grams)) or 1),
+        round(float(here.vector @ there.vector), 4),
+        2 * shared / ((one.grams + other.grams) or 1),
     ]
-    values += _covering(asked, stored, matching)
-    values += _shape(asked, stored, matching)
-    same = one.kind == other.kind
-    values += (float(same), float(min(one.kind, other.kind)), float(max(one.kind, other.kind)))
+    values += _covering(here, there, matching)
+    values += _shape(here, there, matching)
+    values += (one.kind == other.kind, *_ordered(one.kind, other.kind))
     for bits, others in zip(one.closed, other.closed, strict=True):
-        values += _ordered((bits & ~others).bit_count(), (others & ~bits).bit_count())
-    values.append(float(one.words == other.words))
-    return values + _signals(guards.weigh(one.profile, other.profile))
+        if bits == others:
+            values += _NONE
+        else:
+            values += _ordered((bits & ~others).bit_count(), (others & ~bits).bit_count())
+    values.append(one.words == other.words)
+    values += _signals(guards.weigh(one.profile, other.profile))
+    return values
 
 
 def _signals(seen: Sequence[float]) -> list[float]:
     """Return what the guards saw, with the smaller and the larger of the two sides of each."""
-    values = [seen[at] for at in _SINGLE_AT]
-    for extra, missing in _SIDED_AT:
-        values += _ordered(seen[extra], seen[missing])
+    values: list[float] = [*_single(seen)]
+    for extra, missing in zip(_extra(seen), _missing(seen), strict=True):
+        values += (extra, missing) if extra <= missing else (missing, extra)
     return values
 
 
 def _ordered(one: float, other: float) -> tuple[float, float]:
-    return (float(one), float(other)) if one <= other else (float(other), float(one))
-
-
-def _grams(words: Sequence[str]) -> frozenset[str]:
-    text = f" {' '.join(words)} "
-    return frozenset([text[at : at + 3] for at in range(len(text) - 2)])
+    return (one, other) if one <= other else (other, one)
 
 
 def _compare(one: Side, other: Side) -> Compared:
@@ -161,11 +178,13 @@ def _compare(one: Side, other: Side) -> Compared:
                 by_concept += one.weights[at]
         else:
             here.append(at)
-    there = sorted(at for left in places.values() for at in left)
+    there = sorted([at for left in places.values() for at in left])
     typos = 0
     for at in [*here] if there else ():
+        stem = one.stems[at]
         for to in there:
-            if mistyped(one.stems[at], other.stems[to]):
+            opposite = other.stems[to]
+            if stem[0] == opposite[0] and mistyped(stem, opposite):
                 matched.append((at, to))
                 here.remove(at)
                 there.remove(to)
@@ -193,71 +212,91 @@ def mistyped(one: str, other: str) -> bool:
 
 
 def _covering(asked: Ready, stored: Ready, compared: Compared) -> list[float]:
+    """Weigh what of each side the other does not hold, and what may stand for it there."""
     one, other = asked.side, stored.side
     here, there = compared.here, compared.there
-    total, more = asked.total, stored.total
-    left = sum([one.weights[at] for at in here])
-    right = sum([other.weights[at] for at in there])
-    nearest, furthest = 1.0, 1.0
-    near_here: list[float] = []
-    near_there: list[float] = []
-    rows = asked.vectors.take(here, axis=0) if here else asked.vectors[:0]
-    others = stored.vectors.take(there, axis=0) if there else stored.vectors[:0]
-    if here and other.rows:
-        near_here = _nearest(rows, stored.vectors)
-    if there and one.rows:
-        near_there = _nearest(others, asked.vectors)
-    if here and there:
-        pairs = rows @ others.T
-        nearest, furthest = (
-            float(pairs.max()),
-            float(min(pairs.max(axis=0).min(), pairs.max(axis=1).min())),
-        )
-    loss_here = [
-        one.weights[at] * (1 - near) for at, near in zip(compared.here, near_here, strict=False)
-    ]
-    loss_there = [
-        other.weights[at] * (1 - near) for at, near in zip(compared.there, near_there, strict=False)
-    ]
-    lost, more_lost = (
-        sum(loss_here) if near_here else float(left),
-        sum(loss_there) if near_there else float(right),
-    )
-    union = total + right
+    heavy, more_heavy = [one.weights[at] for at in here], [other.weights[at] for at in there]
+    left, right = sum(heavy), sum(more_heavy)
+    total, more = asked.total or 1, stored.total or 1
+    near = _near(asked, stored, here, there)
+    loss = [weight * (1 - by) for weight, by in zip(heavy, near.here, strict=False)]
+    more_loss = [weight * (1 - by) for weight, by in zip(more_heavy, near.there, strict=False)]
+    lost, more_lost = sum(loss) if loss else left, sum(more_loss) if more_loss else right
+    named, others = _named(one, here), _named(other, there)
     return [
-        *_ordered(1 - left / (total or 1), 1 - right / (more or 1)),
-        *_ordered(1 - lost / (total or 1), 1 - more_lost / (more or 1)),
-        (total - left) / (union or 1),
+        *_ordered(1 - left / total, 1 - right / more),
+        *_ordered(1 - lost / total, 1 - more_lost / more),
+        (asked.total - left) / ((asked.total + right) or 1),
         *_ordered(lost / HEAVIEST, more_lost / HEAVIEST),
-        *_ordered(
-            max(loss_here, default=left) / HEAVIEST, max(loss_there, default=right) / HEAVIEST
-        ),
-        *_ordered(len(compared.here), len(compared.there)),
-        *_ordered(_named(one, compared.here), _named(other, compared.there)),
-        *_ordered(_numbers(one, compared.here), _numbers(other, compared.there)),
+        *_ordered(max(loss, default=left) / HEAVIEST, max(more_loss, default=right) / HEAVIEST),
+        *_ordered(len(here), len(there)),
+        *_ordered(len(named), len(others)),
+        *_ordered(_numbers(one, named), _numbers(other, others)),
         *_ordered(left / HEAVIEST, right / HEAVIEST),
-        round(nearest, 4),
-        round(furthest, 4),
-        float(compared.typos),
+        round(near.nearest, 4),
+        round(near.furthest, 4),
+        compared.typos,
         compared.by_concept,
     ]
 
 
-def _nearest(rows: NDArray[np.float32], others: NDArray[np.float32]) -> list[float]:
-    """Return for each of these words how near the nearest word of the other question is, from 0.
+class Near(Struct):
+    """How near the unmatched words of each side are to the nearest word of the other, from 0.
 
-    A word without a vector is near to none.
+    Empty where the other side has no words of content. ``nearest`` and ``furthest`` are about
+    unmatched words alone, 1 where one side has none.
     """
-    near = (rows @ others.T).max(axis=1)
-    return [max(0.0, round(one, 4)) for one in near.tolist()]
+
+    here: Sequence[float] = ()
+    there: Sequence[float] = ()
+    nearest: float = 1.0
+    furthest: float = 1.0
 
 
-def _named(side: Side, places: Sequence[int]) -> int:
-    return len(set(places).intersection(side.names)) if side.names else 0
+def _near(asked: Ready, stored: Ready, here: Sequence[int], there: Sequence[int]) -> Near:
+    """Return how near words are by their vectors; a word without a vector is near to none.
+
+    The matrices are so small that plain lists find their maxima sooner.
+    """
+    near = Near()
+    if here and stored.side.rows:
+        rows = _rows(asked, here)
+        pairs: list[list[float]] = rows.dot(stored.vectors.T).tolist()
+        near.here = nearest(pairs)
+    if there and asked.side.rows:
+        others = _rows(stored, there)
+        near.there = nearest(others.dot(asked.vectors.T).tolist())
+    if here and there:
+        if len(there) < len(stored.side.rows):  # else it is the product that was made already
+            pairs = rows.dot(others.T).tolist()
+        best = [*map(max, pairs)]
+        near.nearest = max(best)
+        near.furthest = min(*best, *map(max, zip(*pairs, strict=True)))
+    return near
 
 
-def _numbers(side: Side, places: Sequence[int]) -> int:
-    return sum([side.stems[at][0].isdigit() for at in places])
+def _rows(one: Ready, places: Sequence[int]) -> NDArray[np.float32]:
+    """Return the vectors at these places, which mostly are all there are."""
+    every = one.vectors
+    return every if len(places) == len(every) else every.take(places, axis=0)
+
+
+def nearest(near: Sequence[Sequence[float]]) -> list[float]:
+    """Return the largest of each row, from 0, with four decimals.
+
+    Rounding to a whole number is sooner done than to decimals, and no product is rounded, as these
+    were float32.
+    """
+    return [max(0.0, round(max(row) * 1e4) / 1e4) for row in near]
+
+
+def _named(side: Side, places: Sequence[int]) -> list[int]:
+    return [at for at in side.names if at in places]
+
+
+def _numbers(side: Side, named: Sequence[int]) -> int:
+    """Count the numbers; whatever has a digit is among the names."""
+    return sum([side.stems[at][0].isdigit() for at in named])
 
 
 def _shape(asked: Ready, stored: Ready, compared: Compared) -> list[float]:
@@ -276,7 +315,7 @@ def _shape(asked: Ready, stored: Ready, compared: Compared) -> list[float]:
         before / least,
         after / least,
         *_ordered(len(words) - before - after, len(others) - before - after),
-        float(turned),
+        turned,
         2 * len(bigrams & more) / ((len(bigrams) + len(more)) or 1),
     ]
 

@@ -18,7 +18,8 @@ from stampcache.guards import Profile
 from stampcache.verifying import languages, vocabulary
 from stampcache.verifying.table import Table
 
-FORMAT = "s1"
+FORMAT = "s2"
+"""Names what a `Side` holds; it begins the version of every table."""
 LONGEST = 512
 MOST_WORDS = 96
 HEAVIEST = 255
@@ -37,7 +38,8 @@ class Side(Struct, frozen=True, array_like=True):
     ``words`` are all its words in order, ``stems`` those with content, ``content`` the same with
     one word for all of a concept; ``rows`` are their rows in the word table (-1: unknown),
     ``weights`` how rare they are (0 to 255), ``names`` those that look like names or codes, by
-    place. ``closed`` holds one set of bits for each closed class. ``vector`` is the weighted sum of
+    place. ``closed`` holds one set of bits for each closed class. ``grams`` is how many different
+    runs of three signs its words have. ``vector`` is the weighted sum of
     word vectors, of length one, as float32. ``profile`` is what the guards read.
     """
 
@@ -50,6 +52,7 @@ class Side(Struct, frozen=True, array_like=True):
     names: Sequence[int]
     closed: Sequence[int]
     kind: int
+    grams: int
     vector: bytes
     profile: Profile
 
@@ -93,7 +96,7 @@ def read(question: str, table: Table) -> Side:
             continue
         stem_ = stem(word)
         known = stem_ in table.rows
-        if word in capitals or any(map(str.isdigit, word)) or not known:
+        if word in capitals or (not word.isalpha() and any(map(str.isdigit, word))) or not known:
             names.append(len(stems))
         stems.append(stem_)
     content = [CONCEPTS.get(one, one) for one in stems]
@@ -107,8 +110,9 @@ def read(question: str, table: Table) -> Side:
         rows=rows,
         weights=weights,
         names=names,
-        closed=[_bits(words, places) for places in _CLOSED],
+        closed=_closed(words),
         kind=kind(" ".join(words)),
+        grams=len({*grams(text_of(words))}),
         vector=_sum(rows, weights, table),
         profile=guards.profile(question),
     )
@@ -145,8 +149,10 @@ def _check_words(words: Sequence[str]) -> None:
             f"The question has more than {MOST_WORDS} words, for which this verifier was not "
             "calibrated; give another verifier for long questions."
         )
+    if languages.FOREIGN_ONLY.isdisjoint(words):
+        return
     foreign = sum(word in languages.FOREIGN_ONLY for word in words)
-    if foreign and foreign >= sum(word in languages.ENGLISH for word in words):
+    if foreign >= sum(word in languages.ENGLISH for word in words):
         raise VerifierError(
             "The question does not look like English, for which alone this verifier is calibrated; "
             "give another verifier for its language."
@@ -158,6 +164,8 @@ def _spelled(question: str) -> str:
     if not question.isascii():
         decomposed = unicodedata.normalize("NFKD", question)
         question = "".join([sign for sign in decomposed if not unicodedata.combining(sign)])
+    if "'" not in question and "’" not in question:
+        return question
     return _SHORT.sub("", _NOT.sub(" not", question))
 
 
@@ -192,29 +200,44 @@ def kind(text: str) -> int:
     return 0
 
 
-def _places() -> Iterator[dict[str, int]]:
-    for words in vocabulary.CLOSED:
-        yield {word: 1 << at for at, word in enumerate(words)}
+def text_of(words: Sequence[str]) -> str:
+    """Return the words as one text, with a space at each end."""
+    return f" {' '.join(words)} "
 
 
-_CLOSED = tuple(_places())
+def grams(text: str) -> Iterator[tuple[str, str, str]]:
+    """Return the runs of three signs in a text."""
+    return zip(text, text[1:], text[2:], strict=False)
 
 
-def _bits(words: Sequence[str], places: dict[str, int]) -> int:
-    bits = 0
+def _places() -> dict[str, list[tuple[int, int]]]:
+    """Return of each word of closed classes which classes it is in, and its bit there."""
+    found: dict[str, list[tuple[int, int]]] = {}
+    for number, words in enumerate(vocabulary.CLOSED):
+        for at, word in enumerate(words):
+            found.setdefault(word, []).append((number, 1 << at))
+    return found
+
+
+_CLOSED = _places()
+
+
+def _closed(words: Sequence[str]) -> list[int]:
+    found = [0] * len(vocabulary.CLOSED)
     for word in words:
-        bits |= places.get(word, 0)
-    return bits
+        for number, bit in _CLOSED.get(word, ()):
+            found[number] |= bit
+    return found
 
 
 def _sum(rows: Sequence[int], weights: Sequence[int], table: Table) -> bytes:
-    known = [(row, weight) for row, weight in zip(rows, weights, strict=True) if row >= 0]
+    known = [row for row in rows if row >= 0]
     if not known:
         return bytes(4 * table.width)
-    at, heavy = zip(*known, strict=True)
-    total = np.asarray(heavy, dtype=np.float32) @ table.vectors[list(at)]
-    length = float(np.sqrt(total @ total))
-    return bytes((total / np.float32(length or 1.0)).astype(np.float32).tobytes())
+    heavy = [weight for row, weight in zip(rows, weights, strict=True) if row >= 0]
+    total = np.array(heavy, dtype=np.float32).dot(table.vectors.take(known, axis=0))
+    length = np.sqrt(total.dot(total))
+    return bytes((total / (length or np.float32(1.0))).tobytes())
 
 
 def stem(word: str) -> str:

@@ -6,7 +6,7 @@ from msgspec import Struct
 
 from stampcache.errors import VerifierError
 from stampcache.verifying import reading
-from stampcache.verifying.pair import NAMES, Ready, compared, ready
+from stampcache.verifying.pair import NAMES, Asked, asking, compared, ready
 from stampcache.verifying.reading import read
 from stampcache.verifying.table import Table
 from stampcache.verifying.trees import Packed, Trees
@@ -65,17 +65,17 @@ class Asking:
         self._weights = weights
         self._table = table
         self._trees = trees
-        self._ready: Ready | None = None
+        self._asked: Asked | None = None
         self._refused = ""
         try:
-            self._ready = ready(read(question, table), table)
+            self._asked = asking(read(question, table), table)
         except VerifierError as error:
             self._refused = str(error)
 
     @property
     def seen(self) -> bytes:
         """This question's side of the features, to be stored with an entry; empty: it abstains."""
-        return reading.encode(self._ready.side) if self._ready else b""
+        return reading.encode(self._asked.ready.side) if self._asked else b""
 
     def score(self, stored_question: str, stored_seen: bytes, similarity: float) -> float:
         """Return the probability in [0, 1] that the stored question is the same as this one.
@@ -111,9 +111,9 @@ class Asking:
         return tuple([f"{shown} ({by:+.3f})" for by, shown in moved[:SHOWN] if abs(by) >= 0.0005])
 
     def _features(self, question: str, seen: bytes, similarity: float) -> list[float]:
-        if self._ready is None:
+        if self._asked is None:
             raise VerifierError(self._refused)
         if not -1.001 <= similarity <= 1.001:
             raise VerifierError(f"The similarity {similarity} is no cosine; give one in [-1, 1].")
         stored = reading.decode(seen, self._table.version) or read(question, self._table)
-        return compared(self._ready, ready(stored, self._table), similarity)
+        return compared(self._asked, ready(stored, self._table), similarity)

@@ -8,6 +8,7 @@ import msgspec
 
 from stampcache.errors import ConfigError
 from stampcache.verifying.pair import NAMES as FEATURES
+from stampcache.verifying.reading import FORMAT
 from stampcache.verifying.table import unpack
 from stampcache.verifying.trained import TrainedVerifier, Weights
 
@@ -44,5 +45,5 @@ def opened(raw: bytes, name: str) -> TrainedVerifier:
             "of stampcache computes; train them again."
         )
     named = msgspec.structs.replace(weights, name=f"{name}-{digest}")
-    table = unpack(f"s1-{digest}", weights.words, weights.rarity, weights.vectors)
+    table = unpack(f"{FORMAT}-{digest}", weights.words, weights.rarity, weights.vectors)
     return TrainedVerifier(named, table)
