@@ -22,7 +22,7 @@ from training.verifier.assembling import Embedding
 NEEDS: Mapping[str, Sequence[str]] = MappingProxyType(
     {
         "gptcache": ("gptcache==0.1.44", "sqlalchemy", "faiss-cpu", "numpy"),
-        "semanticmemo": ("semanticmemo==2.0.0", "torch", "numpy"),
+        "semanticmemo": ("semanticmemo==2.0.0", "torch", "sentence-transformers", "numpy"),
         "waggle": ("waggle-cache==0.4.1", "numpy"),
         "langchain_redis": ("langchain-redis==0.2.6", "numpy"),
     }

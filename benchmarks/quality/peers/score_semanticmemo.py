@@ -14,8 +14,16 @@ SKIPS_GATE = CacheConfig().high_precision_skip_threshold
 def decide(pair: Asked) -> Decision:
     """Judge a pair as its orchestrator does without a cross-encoder, which is its default."""
     score = CLASSIFIER.predict(pair.asked_vector, pair.stored_vector)
-    gated = score < SKIPS_GATE and GATE.detect(pair.asked, pair.stored).entity_changed
+    gated = score < SKIPS_GATE and _changed(pair)
     return Decision(score >= CLASSIFIER.threshold and not gated, 0.0 if gated else score)
+
+
+def _changed(pair: Asked) -> bool:
+    """Ask the gate; some pairs end it with a `StopIteration`, and what fails serves nothing."""
+    try:
+        return bool(GATE.detect(pair.asked, pair.stored).entity_changed)
+    except StopIteration:
+        return True
 
 
 run(decide)
