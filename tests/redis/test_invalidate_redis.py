@@ -1,7 +1,6 @@
 """Very many entries are invalidated in pieces: none is served from the first one on, whatever happens."""
 
 import asyncio
-import threading
 from collections.abc import Callable, Iterator, Sequence
 from itertools import count
 from typing import Any
@@ -16,63 +15,17 @@ from stampcache.corpora import Change, Chunk
 from stampcache.model import Entry, Selector, Stamps
 from stampcache.ports import Store
 from stampcache.stores.redis import verbs
-from stampcache.stores.redis.asking import Ask, Run
+from stampcache.stores.redis.asking import Run
 from stampcache.stores.redis.store import RedisStore
-from stampcache.testing.samples import NOW, make_entry, unit
+from stampcache.testing.samples import NOW, unit
 from tests.histories import CAPACITY, Histories
 from tests.redis.apps import eventually, opened
 from tests.redis.servers import Server
+from tests.redis.sweeps import OF_S, SCANNED, between, entry_of, fill, is_swept, look
 from tests.redis.workers import workers
 
 MANY = 20_000
 BOUND = 500
-OF_S = Selector(corpus="c", source="s")
-SCANNED = dict.fromkeys(
-    (
-        "set-max-intset-entries",
-        "zset-max-listpack-entries",
-        "hash-max-listpack-entries",
-    ),
-    "0",
-)
-"""Even small sets are then read some at a time."""
-
-
-def entry_of(number: int, source: str = "s") -> Entry:
-    evidence = (Evidence(corpus="c", source=source, chunk=f"{source}{number}", text="t"),)
-    return make_entry(
-        f"key {number}",
-        entry_id=f"{source}{number}",
-        evidence=evidence,
-        stamps=Stamps(index="v1"),
-    )
-
-
-def fill(store: RedisStore, numbers: Sequence[int], source: str = "s") -> None:
-    """Store so many, by some threads at once."""
-
-    def some(start: int) -> None:
-        for number in numbers[start::8]:
-            store.put(entry_of(number, source), None, store.sequence())
-
-    threads = [threading.Thread(target=some, args=(start,)) for start in range(8)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-
-
-def between(store: RedisStore, then: Callable[[Run, Any], None]) -> None:
-    """Call a function after each piece of an invalidation that this store makes, with its reply."""
-    real = store.client.answer
-
-    def answer(ask: Ask) -> Any:
-        reply = real(ask)
-        if isinstance(ask, Run) and (ask.verb == "invalidate" or ask.args[-1] == 0):
-            then(ask, reply)  # not where it only looked whether it is to help
-        return reply
-
-    store.client.answer = answer  # type: ignore[method-assign]
 
 
 def commands(server: Server) -> dict[str, int]:
@@ -80,10 +33,6 @@ def commands(server: Server) -> dict[str, int]:
     lines = server.cli("INFO", "commandstats").splitlines()
     pairs = (line.split(":calls=") for line in lines if ":calls=" in line)
     return {name.removeprefix("cmdstat_"): int(told.split(",")[0]) for name, told in pairs}
-
-
-def is_swept(server: Server) -> bool:
-    return not server.cli("--raw", "KEYS", "*}:closing")
 
 
 def test_no_piece_touches_more_than_the_bound_and_nothing_is_served_from_the_first_on(
@@ -129,12 +78,6 @@ def test_no_piece_touches_more_than_the_bound_and_nothing_is_served_from_the_fir
     assert strict.stats().invalidated == MANY + BOUND
     for store in (one, strict, two):
         store.close()
-
-
-def look(store: Store, entry: Entry) -> Entry:
-    found = store.fetch(*entry.place)
-    assert found is not None
-    return found
 
 
 # -- what happens between two pieces -----------------------------------------------------------------

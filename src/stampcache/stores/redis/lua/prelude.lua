@@ -87,6 +87,13 @@ local function begin_era(server, certain)
   if not before then call('HSETNX', K('meta'), 'rows', whole(floor)) end
   call('HSET', K('meta'), 'seq', whole(floor), 'floor', whole(floor), 'era', whole(meta.era),
     'server', server, 'reaping', '1')
+  meta.server = server
+  if meta.era == floor then
+    -- All that an invalidation was still to mark is served no more; and its own keys may be lost.
+    call('DEL', K('closing'), K('sweeps'))
+    call('HDEL', K('meta'), 'closing')
+    meta.closing = false
+  end
   if before and meta.era == floor then
     for _, corpus in ipairs(call('SMEMBERS', K('corpora'))) do
       call('HSET', K('corpus', corpus), 'doubted', whole(floor), 'complete', '0')

@@ -1,6 +1,7 @@
 -- An invalidation that touches many entries is closed at once and swept by and by. ``closing`` has its selector
 -- for all who read, who then serve nothing that it touches and that was stored before; ``sweeps`` has how
 -- far the marks have come, so that anybody can go on. Its name is its sequence in the log of changes.
+-- A cursor means something to the server only that gave it: another one begins again, and marks the rest.
 local SWEPT_TOLD_MS = 60000
 
 local function end_sweep(seq, held)
@@ -14,6 +15,7 @@ end
 -- Marks some; returns {how many held until now, of all that were marked so far; its name, or '' at the end}.
 local function sweep_on(seq, sweep, count)
   local selector, some, seen = cmsgpack.unpack(sweep.selector), {}, 0
+  if sweep.server ~= meta.server then sweep.server, sweep.at, sweep.cursor = meta.server, 1, '0' end
   local last, least = tonumber(sweep.last), math.max(1, math.floor(count / 20))
   while seen < count and sweep.places[sweep.at] do
     local rows
@@ -26,7 +28,6 @@ local function sweep_on(seq, sweep, count)
   end
   sweep.held = sweep.held + mark_all(touched({selector}, nil, some), sweep.mark)
   if sweep.places[sweep.at] then
-    sweep.touched_ms = math.floor(now_us() / 1000)
     call('HSET', K('sweeps'), seq, cmsgpack.pack(sweep))
     return {sweep.held, seq}
   end
