@@ -46,3 +46,11 @@ def test_a_forgotten_tenant_is_not_remembered() -> None:
     noticed.let_go("t", 1)
     assert (list(noticed.served("t")), len(noticed.served("u"))) == ([], 1)
     assert [one.tenant for one in noticed.take()] == ["u"]
+
+
+def test_two_who_learn_of_a_forgotten_tenant_at_once_end_in_one_generation() -> None:
+    noticed = Noticed()
+    noticed.let_go("", 2)
+    noticed.let_go("", 1)  # began first, and came second
+    noticed.add(pair(stored="of now"), doubtful=False, generation=2)
+    assert [one.stored for one in noticed.take()] == ["of now"]

@@ -6,6 +6,7 @@ taken from the context, the identity is digested, an entry id is drawn.
 
 import random
 import secrets
+import threading
 from collections.abc import Set
 from functools import lru_cache
 from typing import Literal, TypeAlias
@@ -70,6 +71,7 @@ class Intake:
         """About how many entries the store has."""
         self._seen_tenant = False
         self._generation = 0
+        self._counting = threading.Lock()
         self._comparing = self._remembering()
 
     def _remembering(self) -> Comparing:
@@ -133,8 +135,9 @@ class Intake:
         self._realms.forget(tenant)
         self._varieties.forget()
         self._comparing = self._remembering()
-        self._generation += 1
-        return self._generation
+        with self._counting:
+            self._generation += 1
+            return self._generation
 
     def ask(
         self,

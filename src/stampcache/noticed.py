@@ -61,7 +61,7 @@ class Noticed:
     def let_go(self, tenant: str, generation: int) -> None:
         """Drop the pairs of a tenant (its digest), or all; a new generation of lookups begins."""
         with self._lock:
-            self._generation = generation
+            self._generation = max(self._generation, generation)  # of two at once, the later one
             kept = [pair for pair in self._waiting if tenant and pair.tenant != tenant]
             self._waiting = deque(kept, maxlen=WAITING)
             for entry_id, pairs in list(self._served.items()):

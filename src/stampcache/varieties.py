@@ -26,11 +26,14 @@ class Varieties:
     def __len__(self) -> int:
         return len(self._next)
 
+    def _same_process(self) -> None:
+        if os.getpid() != self._pid:  # whoever held the lock is not in a forked child
+            self._lock, self._pid = threading.Lock(), os.getpid()
+
     def next(self, address: Identity, variety: int, *, take: bool) -> int:
         """Return the next number below ``variety`` for a question, and take it unless it only looks."""
         place = (address.partition, address.key)
-        if os.getpid() != self._pid:  # whoever held the lock is not in a forked child
-            self._lock, self._pid = threading.Lock(), os.getpid()
+        self._same_process()
         with self._lock:
             number = self._next.get(place, 0) % variety
             if take:
@@ -42,6 +45,7 @@ class Varieties:
 
     def forget(self) -> None:
         """Begin anew with the first number everywhere."""
+        self._same_process()
         with self._lock:
             self._next.clear()
 

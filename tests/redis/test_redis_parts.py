@@ -6,13 +6,14 @@ from hypothesis import strategies as st
 
 from stampcache.corpora import Standing
 from stampcache.errors import CodecError, ConfigError
+from stampcache.model import Selector
 from stampcache.stores.codec import Codec
 from stampcache.stores.redis import records
 from stampcache.stores.redis.address import Settings, read_address
 from stampcache.stores.redis.breaker import Breaker
 from stampcache.stores.redis.keeping import Keeper
 from stampcache.stores.redis.names import base_of, pair
-from stampcache.stores.redis.replica import News, Replica, Told
+from stampcache.stores.redis.replica import Closing, News, Replica, Told
 from stampcache.stores.redis.sealing import Seal
 from stampcache.testing.samples import make_entry
 
@@ -179,6 +180,15 @@ def replica(now: Time) -> Replica:
 
 def told(sequence: int, key: str = "k") -> Told:
     return Told(("p", key), sequence, 0.5)
+
+
+def test_a_server_that_began_anew_has_none_of_the_invalidations_of_before(replica: Replica) -> None:
+    selector = Selector(corpus="c")
+    begun = News(20, 5, closing=[Closing(15, selector)])
+    replica.apply(begun, replica.reading())
+    assert [one.selector for one in replica.closing] == [selector]
+    replica.apply(News(12, 9, lost=True, forgotten=True, closing=[]), replica.reading())
+    assert replica.closing == (), "its clock went back, and so did its sequence"
 
 
 def test_what_is_kept_is_served_for_as_long_as_it_may_be_stale(replica: Replica, now: Time) -> None:

@@ -273,6 +273,45 @@ def test_there_is_one_thread_while_there_are_tickets_and_none_after() -> None:
     assert eventually(lambda: beating() == 0)
 
 
+def test_where_no_thread_is_to_be_had_a_ticket_is_one_without_a_heartbeat(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    beaten = threading.Event()
+
+    def renewed(held: Sequence[Ticket]) -> Sequence[Ticket]:
+        beaten.set()
+        return []
+
+    def none_left(self: threading.Thread) -> None:
+        raise RuntimeError("can't start new thread")
+
+    leases = Leases(renewed, lease_s=0.03, now=time.monotonic)
+    with monkeypatch.context() as patched:
+        patched.setattr(threading.Thread, "start", none_left)
+        leases.add(TICKET, 100.0)
+    leases.add(Ticket(name="later", token="later"), 100.0)
+    assert beaten.wait(20), "the next one has a thread"
+    leases.close()
+
+
+@pytest.mark.parametrize("verb", ["drop", "close"])
+def test_a_forked_child_waits_for_no_lock_of_its_parent(
+    verb: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    leases = Leases(Renewed(), lease_s=3_600.0, now=time.monotonic)
+    leases.add(TICKET, 100.0)
+    parent = leases._changed
+    with parent:  # as the thread of the parent, which is not in the child, had it
+        monkeypatch.setattr("os.getpid", lambda: -1)
+        words = (TICKET,) if verb == "drop" else ()
+        child = threading.Thread(target=getattr(leases, verb), args=words, daemon=True)
+        child.start()
+        child.join(20)
+        assert not child.is_alive()
+        assert len(leases) == 0
+        monkeypatch.undo()
+
+
 def test_a_lease_that_ended_is_not_renewed(url: str) -> None:
     store, late = (RedisStore(url) for _ in range(2))
     other = Ticket(tenant="t", name="n", token="other")

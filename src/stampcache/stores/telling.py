@@ -11,10 +11,12 @@ class Listeners:
 
     def __init__(self) -> None:
         self._known: tuple[WeakMethod[Callable[[str], None]], ...] = ()
+        self._adding = threading.Lock()
 
     def add(self, then: Callable[[str], None]) -> None:
         """See `stampcache.ports.Telling`."""
-        self._known = (*(one for one in self._known if one() is not None), WeakMethod(then))
+        with self._adding:
+            self._known = (*(one for one in self._known if one() is not None), WeakMethod(then))
 
     def tell(self, tenant: str) -> None:
         """Tell of a tenant by its digest, or of somebody by an empty text."""

@@ -39,13 +39,17 @@ class Leases:
         self._beating = False
         self._closed = False
 
+    def _same_process(self) -> None:
+        """Begin anew in a forked child, which has neither the thread, nor the tickets, nor the lock."""
+        if os.getpid() != self._pid:
+            self._begin_anew()
+
     def __len__(self) -> int:
         return len(self._held)
 
     def add(self, ticket: Ticket, longest_s: float) -> None:
         """Renew the lease of a ticket that was just taken, for so long at most."""
-        if os.getpid() != self._pid:  # a forked child has neither the thread nor the tickets
-            self._begin_anew()
+        self._same_process()
         with self._changed:
             if self._closed:
                 return
@@ -53,10 +57,17 @@ class Leases:
             if self._beating:
                 return
             self._beating = True
-        threading.Thread(target=self._run, name="stampcache-leases", daemon=True).start()
+        thread = threading.Thread(target=self._run, name="stampcache-leases", daemon=True)
+        try:
+            thread.start()
+        except (
+            RuntimeError
+        ):  # there is none to be had; a lease that is not renewed still saves work
+            self._beating = False
 
     def drop(self, ticket: Ticket) -> None:
         """Renew it no longer."""
+        self._same_process()
         with self._changed:
             self._held.pop(ticket, None)
 
@@ -78,6 +89,7 @@ class Leases:
 
     def close(self) -> None:
         """Renew nothing any more."""
+        self._same_process()
         with self._changed:
             self._closed = True
             self._held.clear()

@@ -180,9 +180,10 @@ class Replica:
         with self._lock:
             if reading.flushes != self.flushes:
                 return
-            if news.closing is not None and news.sequence >= self.applied:
+            anew = news.lost or news.era != self.era  # a sequence may then be an earlier one
+            if news.closing is not None and (anew or news.sequence >= self.applied):
                 self.closing = tuple(news.closing)
-            if news.lost or news.era != self.era:
+            if anew:
                 self._flush()
                 self.applied, self.era = news.sequence, news.era
                 self._verified = reading.at
