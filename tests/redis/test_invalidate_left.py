@@ -106,3 +106,15 @@ def test_what_a_server_that_evicts_took_away_blocks_nobody(server: Server, lost:
     assert is_swept(server)
     one.close()
     two.close()
+
+
+def test_a_tenant_is_forgotten_with_what_names_its_scopes(server: Server) -> None:
+    store = RedisStore(server.socket_url + "?timeout_s=5")
+    fill(store, range(40))
+    scope, tenant = entry_of(0).identity.scope, entry_of(0).identity.tenant
+    left_behind(store, Selector(scope=scope), 2)
+    assert not is_swept(server)
+    assert store.forget(tenant).entries == 40
+    assert is_swept(server)
+    assert not server.cli("--raw", "KEYS", "*}:sweeps")
+    store.close()

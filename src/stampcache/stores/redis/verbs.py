@@ -315,6 +315,7 @@ class Verbs:
         if not tenant:
             return Forgotten()
         yield from self.write_uses()
+        yield from self.sweep_all()  # one that was left may name a scope of the tenant
         entries, bytes_, done = 0, 0, 0
         while not done:
             some, more, done = yield Run("forget", (tenant, _ROWS_AT_ONCE), slow=True)
