@@ -97,6 +97,16 @@ def test_another_cache_on_the_same_store_lets_go_too(server: Server) -> None:
         assert holders(two, *marks_of(WORD, TENANT)) == []
 
 
+def test_what_the_first_lookup_of_a_process_finds_is_noticed(server: Server) -> None:
+    url = server.socket_url + "?timeout_s=5"
+    with remembering(url) as one:
+        live(one, "globex", "Tango")
+    with remembering(url) as later:
+        asked = Request(question="Tango staff: how many leave days?", scope=Scope(tenant="globex"))
+        assert isinstance(later.lookup(asked), Hit)
+        assert len(later.core.learning.noticed) == 1
+
+
 BESIDE = """
     import gc
     from stampcache import Request, Scope

@@ -114,11 +114,14 @@ class RedisStore:
     def agree(self) -> None:
         """Learn how the store is kept, if the server is there; else that is learned when it is.
 
+        So is who was forgotten until now: what is kept of questions from here on need not go for that.
+
         Raises:
             ConfigError: it is encrypted under another key, or is not.
         """
         try:
             self.run(self._facts.keeper())
+            self.run(self.verbs.follow())
         except StoreError:
             return  # counted by the breaker; an application starts without its cache
 
