@@ -28,6 +28,7 @@ class TestWorkOverAFile(Working):
         ((f"{APP}without_judge",), "has no judge="),
         ((f"{APP}cache", "--refresh", f"{APP}number"), "is no plain function"),
         ((f"{APP}cache", "--refresh", f"{APP}arefresh"), "is no plain function"),
+        ((f"{APP}cache", "--refresh", f"{APP}refresher"), "is no plain function"),
     ],
 )
 def test_what_is_no_cache_to_work_for_is_refused(

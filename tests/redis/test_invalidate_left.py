@@ -9,7 +9,7 @@ import pytest
 from stampcache.corpora import Change, Chunk
 from stampcache.model import Selector
 from stampcache.stores.redis import verbs
-from stampcache.stores.redis.asking import Ask, Run
+from stampcache.stores.redis.asking import Ask, Command, Run
 from stampcache.stores.redis.store import RedisStore
 from stampcache.testing.samples import NOW
 from tests.redis.apps import eventually
@@ -117,4 +117,19 @@ def test_a_tenant_is_forgotten_with_what_names_its_scopes(server: Server) -> Non
     assert store.forget(tenant).entries == 40
     assert is_swept(server)
     assert not server.cli("--raw", "KEYS", "*}:sweeps")
+    store.close()
+
+
+def test_a_server_whose_clock_went_back_does_not_wait_for_it(server: Server) -> None:
+    store = RedisStore(server.socket_url + "?timeout_s=5&strict=1")
+    fill(store, range(40))
+    left_behind(store, OF_S, 2)
+    name, raw = store.client.answer(Command("HGETALL", b"sweeps"))
+    head, when, rest = raw.partition(b"touched_ms\xcf")
+    in_an_hour = int.from_bytes(rest[:8], "big") + 3_600_000
+    later = head + when + in_an_hour.to_bytes(8, "big") + rest[8:]
+    assert store.client.answer(Command("HSET", b"sweeps", (name, later))) == 0
+    before = store.stats().invalidated
+    look(store, entry_of(0))
+    assert store.stats().invalidated > before
     store.close()

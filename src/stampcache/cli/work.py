@@ -1,5 +1,6 @@
 """``stampcache work``: look after answers that may have changed, for a cron job."""
 
+from collections.abc import Callable
 from inspect import iscoroutinefunction
 from typing import Annotated
 
@@ -10,6 +11,7 @@ from stampcache.cache import AsyncCache, Cache
 from stampcache.cli.loading import load
 from stampcache.cli.options import AsJson
 from stampcache.cli.screen import screen, write_json
+from stampcache.due import DueEntry
 from stampcache.errors import ConfigError
 from stampcache.working import Work
 
@@ -38,9 +40,7 @@ def work(
     The cache is the application's own object, since its judge and its settings say what is fresh. Exits
     with 1 if a verdict said nothing or a refresh failed; what that was about waits for the next time.
     """
-    made = None if refresh is None else load(refresh, option="--refresh")
-    if made is not None and (not callable(made) or iscoroutinefunction(made)):
-        raise ConfigError(f"{refresh} is no plain function; name one that is given a DueEntry.")
+    made = None if refresh is None else _refresher(refresh)
     opened = _opened(cache)
     try:
         opened.core.store.stats()  # where the store is away, it says so
@@ -58,6 +58,14 @@ def work(
         screen().print(_told(done))
     if done.failed or done.unlabelled:
         raise typer.Exit(1)
+
+
+def _refresher(place: str) -> Callable[[DueEntry], object]:
+    """Return a function whose call does the work, instead of returning what would do it."""
+    found = load(place, option="--refresh")
+    if not callable(found) or any(map(iscoroutinefunction, (found, type(found).__call__))):
+        raise ConfigError(f"{place} is no plain function; name one that is given a DueEntry.")
+    return found
 
 
 def _opened(place: str) -> Cache:
