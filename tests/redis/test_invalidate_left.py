@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from stampcache.corpora import Change, Chunk
-from stampcache.model import Selector
+from stampcache.model import Entry, Selector
 from stampcache.stores.redis import verbs
 from stampcache.stores.redis.asking import Ask, Command, Run
 from stampcache.stores.redis.store import RedisStore
@@ -133,3 +133,32 @@ def test_a_server_whose_clock_went_back_does_not_wait_for_it(server: Server) -> 
     look(store, entry_of(0))
     assert store.stats().invalidated > before
     store.close()
+
+
+def test_what_was_read_before_the_last_piece_is_read_again_by_who_heard_of_that_alone(
+    server: Server,
+) -> None:
+    one, two = (RedisStore(server.socket_url + "?timeout_s=5&strict=1") for _ in range(2))
+    fill(one, range(40))
+    left_behind(one, OF_S, 2)
+    entries = [entry_of(number) for number in range(40)]
+    unmarked = [each for each in entries if not _kept(two, each).invalidated]
+    real = two.client.answer
+
+    def answer(ask: Ask) -> Any:
+        reply = real(ask)
+        if isinstance(ask, Run) and ask.verb == "fetch" and not is_swept(server):
+            one.run(one.verbs.sweep_all())
+            one.forget("nobody")  # so that nobody is told what changed, one by one
+        return reply
+
+    two.client.answer = answer  # type: ignore[method-assign]
+    assert look(two, unmarked[0]).invalidated == str(OF_S)
+    one.close()
+    two.close()
+
+
+def _kept(store: RedisStore, entry: Entry) -> Entry:
+    found = store.run(store.verbs.peeked(entry.place))
+    assert found is not None
+    return found

@@ -144,8 +144,10 @@ class Replica:
                 return replace(entry, invalidated=because)
         return entry
 
-    def is_outdated(self, place: Place, sequence: int) -> bool:
-        """Tell whether a later change was told of an entry."""
+    def is_outdated(self, place: Place, sequence: int, reading: Reading) -> bool:
+        """Tell whether a later change was told of an entry, or nobody knows what was since a reading."""
+        if reading.flushes != self.flushes or self._recent_floor > reading.applied:
+            return True
         return self._recent.get(place, 0) > sequence
 
     def standing(self, corpus: str) -> Standing | None:

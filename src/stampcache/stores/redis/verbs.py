@@ -76,7 +76,7 @@ class Verbs:
             if raw is None:
                 return None
             found = yield from self._found(raw, place, keeper)
-            if found is not None and not self._replica.is_outdated(place, found.sequence):
+            if found is not None and not self._replica.is_outdated(place, found.sequence, reading):
                 if found.sequence < self._replica.era:
                     return None  # of before the server lost something
                 self._replica.keep(found.entry, found.sequence, reading)
