@@ -6,16 +6,16 @@ kept with the entry. It holds no judgement; `stampcache.verifying.pair` compares
 
 import re
 import unicodedata
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 import msgspec
 import numpy as np
 from msgspec import Struct
 
-from stampcache import guards
+from stampcache import guards, languages
 from stampcache.errors import VerifierError
 from stampcache.guards import Profile
-from stampcache.verifying import languages, vocabulary
+from stampcache.verifying import vocabulary
 from stampcache.verifying.table import Table
 
 FORMAT = "s1"
@@ -28,7 +28,6 @@ _NOT = re.compile(r"n['’]t\b")
 _SHORT = re.compile(r"['’](?:s|re|ve|ll|d|m)\b")
 _KINDS = tuple(re.compile("|".join(patterns)) for _, patterns in vocabulary.KINDS)
 _VOWEL = re.compile(r"[aeiouy]")
-_SCRIPTS = ("LATIN", "GREEK", "FEMININE ORDINAL", "MASCULINE ORDINAL", "MICRO SIGN", "MODIFIER")
 
 
 class Side(Struct, frozen=True, array_like=True):
@@ -107,9 +106,9 @@ def read(question: str, table: Table) -> Side:
         rows=rows,
         weights=weights,
         names=names,
-        closed=[_bits(words, places) for places in _CLOSED],
+        closed=[bits(words, one) for one in _CLOSED],
         kind=kind(" ".join(words)),
-        vector=_sum(rows, weights, table),
+        vector=weighted_sum(rows, weights, table),
         profile=guards.profile(question),
     )
 
@@ -134,7 +133,7 @@ def _latin(sign: str) -> bool:
     """Tell whether a sign is no letter, or one that English texts hold now and then."""
     if not unicodedata.category(sign).startswith("L"):
         return True
-    return unicodedata.name(sign, "").startswith(_SCRIPTS)
+    return unicodedata.name(sign, "").startswith(languages.LATIN)
 
 
 def _check_words(words: Sequence[str]) -> None:
@@ -145,8 +144,7 @@ def _check_words(words: Sequence[str]) -> None:
             f"The question has more than {MOST_WORDS} words, for which this verifier was not "
             "calibrated; give another verifier for long questions."
         )
-    foreign = sum(word in languages.FOREIGN_ONLY for word in words)
-    if foreign and foreign >= sum(word in languages.ENGLISH for word in words):
+    if languages.looks_foreign(words):
         raise VerifierError(
             "The question does not look like English, for which alone this verifier is calibrated; "
             "give another verifier for its language."
@@ -155,10 +153,7 @@ def _check_words(words: Sequence[str]) -> None:
 
 def _spelled(question: str) -> str:
     """Return the text with contractions written out and accents left away."""
-    if not question.isascii():
-        decomposed = unicodedata.normalize("NFKD", question)
-        question = "".join([sign for sign in decomposed if not unicodedata.combining(sign)])
-    return _SHORT.sub("", _NOT.sub(" not", question))
+    return _SHORT.sub("", _NOT.sub(" not", languages.without_accents(question)))
 
 
 def _words(text: str) -> list[str]:
@@ -192,22 +187,24 @@ def kind(text: str) -> int:
     return 0
 
 
-def _places() -> Iterator[dict[str, int]]:
-    for words in vocabulary.CLOSED:
-        yield {word: 1 << at for at, word in enumerate(words)}
+def places(closed: Sequence[Sequence[str]]) -> tuple[dict[str, int], ...]:
+    """Return for each closed class the bit of each of its words."""
+    return tuple([{word: 1 << at for at, word in enumerate(words)} for words in closed])
 
 
-_CLOSED = tuple(_places())
+_CLOSED = places(vocabulary.CLOSED)
 
 
-def _bits(words: Sequence[str], places: dict[str, int]) -> int:
-    bits = 0
+def bits(words: Sequence[str], known: dict[str, int]) -> int:
+    """Return the bits of the words of a closed class that are among these words."""
+    found = 0
     for word in words:
-        bits |= places.get(word, 0)
-    return bits
+        found |= known.get(word, 0)
+    return found
 
 
-def _sum(rows: Sequence[int], weights: Sequence[int], table: Table) -> bytes:
+def weighted_sum(rows: Sequence[int], weights: Sequence[int], table: Table) -> bytes:
+    """Return the sum of word vectors by rarity, of length one, as float32; zeros where none is known."""
     known = [(row, weight) for row, weight in zip(rows, weights, strict=True) if row >= 0]
     if not known:
         return bytes(4 * table.width)
