@@ -78,6 +78,20 @@ def test_a_measured_embedder(monkeypatch: pytest.MonkeyPatch) -> None:
     assert "measured on questions" in found.found
 
 
+def test_an_embedder_that_is_measured_in_one_language(monkeypatch: pytest.MonkeyPatch) -> None:
+    def measured(_name: str) -> Calibration:
+        return Calibration(0.87, languages={"English": 0.97})
+
+    monkeypatch.setattr("stampcache.cli.check_embedder.calibration_for", measured)
+    served, others = [
+        one
+        for one in examine_embedder(Plain(), dimensions={}, stamps=[])
+        if one.check == "calibration"
+    ]
+    assert served.status is Status.OK and "questions in English at a cosine of 0.97" in served.found
+    assert others.status is Status.WARN and "none was measured for other languages" in others.found
+
+
 def test_an_embedder_that_fails() -> None:
     found = embedder_findings(Plain(0))
     assert found["embedder"] == CheckResult(

@@ -38,7 +38,7 @@ def examine_embedder(
     yield ok("embedder", f"{embedder.name} embeds a question in {median_ms:.1f} ms (median)")
     yield _fits(embedder.name, dimension, dimensions)
     yield from _others(embedder.name, stamps)
-    yield _calibrated(embedder.name)
+    yield from _calibrated(embedder.name)
 
 
 def _measured(embedder: Embedder) -> tuple[int, float]:
@@ -76,14 +76,21 @@ def _others(name: str, stamps: Sequence[StampCount]) -> Iterator[CheckResult]:
         yield warn("embedder", found, mend)
 
 
-def _calibrated(name: str) -> CheckResult:
+def _calibrated(name: str) -> Iterator[CheckResult]:
     measured = calibration_for(name)
     if measured is None:
         found = f"none was measured for {name}: it serves exact hits only"
         mend = "give calibration= a threshold measured on your questions"
-        return warn("calibration", found, mend)
+        yield warn("calibration", found, mend)
+        return
     on = f", measured on {measured.measured_on}" if measured.measured_on else ""
-    return ok(
-        "calibration",
-        f"questions at a cosine of {measured.threshold} or more go on to the other checks{on}",
-    )
+    for language, threshold in (measured.languages or {"": measured.threshold}).items():
+        questions = f"questions in {language}" if language else "questions"
+        yield ok(
+            "calibration",
+            f"{questions} at a cosine of {threshold} or more go on to the other checks{on}",
+        )
+    if measured.languages:
+        found = f"none was measured for other languages: {name} serves exact hits only in them"
+        mend = "give calibration= a threshold measured on your questions, if they are in others"
+        yield warn("calibration", found, mend)
