@@ -20,7 +20,7 @@ BENCHES ?= latency thresholds hashing validity watch freshness differential case
 PURE := calibration/*.py canonical.py corpora.py decide.py differing.py effects/*.py eviction.py \
   flows/*.py freshness.py guards/*.py identity.py journal.py judging/reading.py judging/replies.py \
   judging/sameness.py kinds.py languages.py model.py outcome.py pairs.py reaching.py refusals.py request.py \
-  semantic_hash.py shelf.py signature.py spaces.py stores/selection.py ttl.py unkeyed.py verifying/*.py
+  semantic_hash.py shelf.py signature.py spaces.py stores/selection.py ttl.py unkeyed.py verifying/*.py verifying/chinese/*.py
 COMMA := ,
 SPACE := $(subst ,, )
 PURE_FILES := $(subst $(SPACE),$(COMMA),$(addprefix */stampcache/,$(PURE)))

