@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from stampcache.embedders.multilingual import MultilingualEmbedder
-from stampcache.errors import VerifierError
+from stampcache.errors import VerifierError, WindowError
 from stampcache.verifying.chinese import pair as pairing
 from stampcache.verifying.chinese.reading import costs, plain, reader, segmented
 from stampcache.verifying.reading import Side
@@ -43,6 +43,14 @@ class Embedding:
             self._known.update(zip(part, self._model.embed(part), strict=True))
         return np.stack([self._known[text] for text in texts])
 
+    def reads(self, text: str) -> bool:
+        """Tell whether the embedder reads a text, which is embedded then."""
+        try:
+            self([text])
+        except WindowError:  # a sign such as ℃
+            return False
+        return True
+
 
 def word_table(embedding: Embedding) -> Words:
     """Return the table of the most frequent words."""
@@ -66,7 +74,8 @@ def all_pairs(embedding: Embedding, table: Words) -> list[Pair]:
     standing = [one for group in groups for one in (*group.same[:1], *group.others)]
     found += made(standing, substituting)
     for at in range(0, len(groups), _TOGETHER):
-        found += _nearest([group.same[0] for group in groups[at : at + _TOGETHER]], embedding)
+        first = [group.same[0] for group in groups[at : at + _TOGETHER]]
+        found += _nearest([one for one in first if embedding.reads(one)], embedding)
     return distinct(found)
 
 
@@ -102,9 +111,11 @@ def assembled(pairs: Sequence[Pair], embedding: Embedding, table: Table) -> Fit:
     """Return the pairs that can be read, with their features."""
     read = reader(table)
     sides: dict[str, Side] = {}
-    for text in {text for one in pairs for text in (one.one, one.other)}:
+    for text in sorted({text for one in pairs for text in (one.one, one.other)}):
         with contextlib.suppress(VerifierError):  # what it abstains from is not fitted
-            sides[text] = read(text)
+            side = read(text)
+            if embedding.reads(text):
+                sides[text] = side
     kept = [one for one in pairs if one.one in sides and one.other in sides]
     ones, others = embedding([one.one for one in kept]), embedding([one.other for one in kept])
     similarities = np.einsum("ij,ij->i", ones, others).tolist()
