@@ -19,8 +19,8 @@ BENCHES ?= latency thresholds hashing validity watch freshness differential case
 # What has no IO: every branch of it is covered by tests.
 PURE := calibration/*.py canonical.py corpora.py decide.py differing.py effects/*.py eviction.py \
   flows/*.py freshness.py guards/*.py identity.py journal.py judging/reading.py judging/replies.py \
-  judging/sameness.py kinds.py model.py outcome.py pairs.py reaching.py refusals.py request.py \
-  semantic_hash.py shelf.py signature.py spaces.py stores/selection.py ttl.py unkeyed.py verifying/*.py
+  judging/sameness.py kinds.py languages.py model.py outcome.py pairs.py reaching.py refusals.py request.py \
+  semantic_hash.py shelf.py signature.py spaces.py stores/selection.py ttl.py unkeyed.py verifying/*.py verifying/chinese/*.py
 COMMA := ,
 SPACE := $(subst ,, )
 PURE_FILES := $(subst $(SPACE),$(COMMA),$(addprefix */stampcache/,$(PURE)))

@@ -34,7 +34,7 @@ from stampcache.guards import Asked, profile_entry
 from stampcache.model import Evidence, Vector
 from stampcache.ports import Embedder
 from stampcache.testing.samples import make_entry
-from stampcache.verify import FLOORS
+from stampcache.verify import SHIPPED
 from stampcache.verifying import TrainedVerifier, load
 
 CITED = 4
@@ -119,7 +119,7 @@ def _guarded(threshold: float) -> Decider:
 def _verified(verifier: TrainedVerifier) -> Decider:
     def served(world: World, pair: Pair) -> bool:
         asked, stored = world.questions[pair.asked].text, world.questions[pair.stored].text
-        if pair.cosine < FLOORS[MINILM] or Asked(asked, profile_entry).vetoes(stored, ""):
+        if pair.cosine < SHIPPED[MINILM].floor or Asked(asked, profile_entry).vetoes(stored, ""):
             return False
         try:
             score = verifier.asking(asked).score(stored, b"", pair.cosine)

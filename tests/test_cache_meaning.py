@@ -16,7 +16,7 @@ from stampcache import (
     Stale,
     VerifierError,
 )
-from stampcache.calibration import StampCacheWarning
+from stampcache.calibration import MULTILINGUAL, StampCacheWarning
 from stampcache.embedding import CANARIES
 from stampcache.testing import AngleEmbedder, FakeClock, ScriptedReader, ScriptedVerifier
 from stampcache.verifying import load
@@ -132,6 +132,44 @@ def test_c4_c5_c11_one_difference_is_enough_not_to_share(
     assert face.why(asked(other)) is Reason.GUARD
     face.fill(asked(other))
     assert face.served(asked(one)) == "answer"
+
+
+def test_beside_the_multilingual_embedder_a_verifier_decides_in_its_language_alone(
+    open_face: Open,
+) -> None:
+    angles = {
+        "How do I pay?": 0.0, "How can I pay?": 5.0, "How do I not pay?": 7.0,
+        "怎么付款？": 90.0, "请问怎么付款": 95.0, "为什么付款？": 92.0, "吃什么？": 130.0,
+        "wie geht das": 90.0,
+    }  # fmt: skip
+    embedder = AngleEmbedder(angles)
+    embedder.name = MULTILINGUAL
+    face = open_face(embedder=embedder)
+    face.fill(asked("How do I pay?"), "by card")
+    face.fill(asked("怎么付款？"), "刷卡")
+
+    assert face.served(asked("How can I pay?")) == "by card"
+    assert "score" not in face.lookup(asked("How can I pay?")).trace[-1].detail
+    assert face.served(asked("请问怎么付款")) == "刷卡"
+    assert "score" in face.lookup(asked("请问怎么付款")).trace[-1].detail
+    assert face.why(asked("How do I not pay?")) is Reason.GUARD
+    assert face.why(asked("为什么付款？")) is Reason.VERIFIER
+    assert face.why(asked("吃什么？")) is Reason.BELOW_THRESHOLD
+    assert face.why(asked("wie geht das")) is Reason.UNCALIBRATED
+
+
+def test_a_reading_verifier_of_ones_own_decides_in_all_languages(open_face: Open) -> None:
+    angles = {"How do I pay?": 0.0, "How can I pay?": 5.0, "怎么付款？": 90.0, "付款吗": 110.0}
+    embedder = AngleEmbedder(angles)
+    embedder.name = MULTILINGUAL
+    scores = {("How can I pay?", "How do I pay?"): 0.9, ("付款吗", "怎么付款？"): 0.8}
+    reader = ScriptedReader(scores)
+    face = open_face(embedder=embedder, verifier=reader)
+    face.fill(asked("How do I pay?"), "by card")
+    face.fill(asked("怎么付款？"), "刷卡")
+    assert face.served(asked("How can I pay?")) == "by card"
+    assert face.served(asked("付款吗")) == "刷卡"
+    assert len(reader.compared) == 2
 
 
 def test_what_a_verifier_saw_of_a_question_is_stored_with_it(

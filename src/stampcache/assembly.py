@@ -9,7 +9,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from stampcache import ttl
-from stampcache.calibration import Calibration, as_calibration, calibration_for
+from stampcache.calibration import Calibration, as_calibration
 from stampcache.core import Core, Parts
 from stampcache.decide import Proof, Rules
 from stampcache.embed import as_embedder, dimension_of
@@ -21,7 +21,7 @@ from stampcache.intake import Tenants, Terms
 from stampcache.model import Stamps
 from stampcache.ports import Clock, Embedder, ReadingVerifier, Store, Tokenizer
 from stampcache.tokens import as_tokenizer
-from stampcache.verify import AnyVerifier, GivenVerifier, as_verifier, floor_of
+from stampcache.verify import AnyVerifier, GivenVerifier, as_verifier, calibrated, shipped
 
 CAPACITY = 100_000
 LIFETIME_S = 7 * ttl.DAY_S
@@ -61,7 +61,7 @@ def assemble(
     embedder = None if models.embedder is None else as_embedder(models.embedder)
     tokenizer = as_tokenizer(models.tokenizer)
     verifier = as_verifier(models.verifier, embedder)
-    calibration = _calibration(models, embedder, verifier)
+    calibration = _calibration(models, embedder)
     if rules.proof is not None and rules.proof.max_wrong is not None:
         _check_proof(models, embedder)
     embedding = None
@@ -79,7 +79,7 @@ def assemble(
         clock=clock,
         corpus=corpus,
         tokenizer=tokenizer,
-        comparing=_comparing(verifier),
+        comparing=_comparing(models, embedder, verifier),
         master_secret=_master_secret(store, secret),
     )
     return Core(
@@ -158,24 +158,27 @@ def check(tenants: Tenants, rules: Rules, flight_timeout_s: float) -> None:
         raise ConfigError(f"max_answer_bytes= is {rules.max_answer_bytes}; give 1 or more.")
 
 
-def _calibration(
-    models: Models, embedder: Embedder | None, verifier: AnyVerifier | None
-) -> Calibration | None:
+def _calibration(models: Models, embedder: Embedder | None) -> Calibration | None:
     """Return from which cosine on candidates are looked at: as told, or as measured."""
     if embedder is None:
         if models.calibration is not None:
             raise ConfigError("calibration= is given without embedder=; give both or neither.")
         return None
-    floor = floor_of(verifier, embedder)
-    measured = calibration_for(embedder.name) if floor is None else Calibration(floor)
-    return as_calibration(models.calibration) or measured
+    return as_calibration(models.calibration) or calibrated(models.verifier, embedder)
 
 
-def _comparing(verifier: AnyVerifier | None) -> Comparing:
+def _comparing(
+    models: Models, embedder: Embedder | None, verifier: AnyVerifier | None
+) -> Comparing:
     if verifier is None:
         return AS_MEASURED
-    reads = isinstance(verifier, ReadingVerifier)
-    return Comparing(threshold=verifier.threshold, reads=reads, verifier=verifier.name)
+    known = shipped(models.verifier, embedder)
+    return Comparing(
+        threshold=verifier.threshold,
+        reads=isinstance(verifier, ReadingVerifier),
+        verifier=verifier.name,
+        languages=known.languages if known is not None else frozenset(),
+    )
 
 
 def proof_of(

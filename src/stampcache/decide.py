@@ -170,6 +170,13 @@ def semantic_gate(request: Request, rules: Rules) -> Objection | None:
         return Objection(
             Reason.NOT_FOUND, "a prompt is matched exactly only, as what else it holds is not known"
         )
+    lacks = rules.calibration.lacks(request.question) if rules.calibration is not None else ""
+    if lacks:
+        return Objection(
+            Reason.UNCALIBRATED,
+            f"no threshold was measured for questions in {lacks} with this embedder; pass "
+            "calibration= to give one",
+        )
     return None
 
 
@@ -216,6 +223,20 @@ def triage(
     if seen:
         return Objection(Reason.GUARD, "; ".join(str(finding) for finding in seen))
     return None
+
+
+def languages(candidate: Candidate, asked: str, rules: Rules) -> Objection | None:
+    """Say that two questions are in two languages, and thresholds are of one each, or ``None``."""
+    if rules.calibration is None:
+        return None
+    both = rules.calibration.between(asked, candidate.entry.question)
+    if both is None:
+        return None
+    return Objection(
+        Reason.UNCALIBRATED,
+        f"one question is in {both[0]} and the other in {both[1]}, and no threshold was measured "
+        "for such a pair",
+    )
 
 
 def near(similarity: float, threshold: float) -> Objection | None:

@@ -182,7 +182,7 @@ class Intake:
             rules=self.terms.rules,
             now=self.now(),
             can_retrieve=can_retrieve,
-            comparing=self._comparing,
+            comparing=self._comparing.about(request.question),
             embedder=stamps.embedder,
             revision=self.revisions.latest(request.runs),
             record=record,
@@ -250,7 +250,7 @@ class Intake:
             embedder=asked.embedder,
             corpus=self._corpus_of(request.runs),
             readings=readings,
-            comparing=self._comparing,
+            comparing=asked.comparing,
         )
 
     def anything(self, ask: Ask) -> Entry:

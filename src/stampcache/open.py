@@ -55,7 +55,8 @@ def open_cache(
         calibration: the cosine at or above which two questions may be the same, for an embedder that
             stampcache has not measured; a number, or thresholds by namespace.
         verifier: says how probably two questions are the same. ``"trained"`` is the one that stampcache
-            ships, where it was trained beside the embedder (MiniLM); ``None``: cosine and guards alone;
+            ships, where one was trained beside the embedder (MiniLM; for Chinese questions beside the
+            multilingual one); ``None``: cosine and guards alone;
             or one of your own (see `stampcache.ports.Verifier`), as a cross-encoder.
         judge: a LangChain chat model, a LlamaIndex LLM, or a function of a prompt, that is asked whether
             an old answer is still fresh, off the path of requests (`Cache.work`). It is never asked

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from typer.testing import CliRunner
 
 from stampcache import Calibration, EmbedderError, Stamps
+from stampcache.calibration import MINILM, MULTILINGUAL
 from stampcache.cli.app import build_app
 from stampcache.cli.check_embedder import examine_embedder
 from stampcache.cli.check_endpoint import Endpoint, examine_endpoint
@@ -76,6 +77,36 @@ def test_a_measured_embedder(monkeypatch: pytest.MonkeyPatch) -> None:
     assert found.status is Status.OK
     assert "0.87" in found.found
     assert "measured on questions" in found.found
+
+
+def test_an_embedder_that_is_measured_in_one_language(monkeypatch: pytest.MonkeyPatch) -> None:
+    def measured(_name: str) -> Calibration:
+        return Calibration(0.87, languages={"English": 0.97})
+
+    monkeypatch.setattr("stampcache.cli.check_embedder.calibration_for", measured)
+    served, others = [
+        one
+        for one in examine_embedder(Plain(), dimensions={}, stamps=[])
+        if one.check == "calibration"
+    ]
+    assert served.status is Status.OK and "questions in English at a cosine of 0.97" in served.found
+    assert others.status is Status.WARN and "nothing was measured but English" in others.found
+
+
+@pytest.mark.parametrize(
+    ("name", "found", "languages"),
+    [
+        (MINILM, "'plain' is shipped for it: it decides in all languages that it reads", ""),
+        (MULTILINGUAL, "'chinese' is shipped for it: it decides in Chinese", "Chinese and English"),
+    ],
+)
+def test_an_embedder_with_a_verifier(name: str, found: str, languages: str) -> None:
+    embedder = Plain()
+    embedder.name = name
+    results = list(examine_embedder(embedder, dimensions={}, stamps=[]))
+    assert next(one.found for one in results if one.check == "verifier").startswith(found)
+    warned = [one.found for one in results if one.status is Status.WARN]
+    assert all(languages in one for one in warned) and bool(warned) == bool(languages)
 
 
 def test_an_embedder_that_fails() -> None:

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 from typer.testing import Result
 
+from stampcache.calibration import MULTILINGUAL
 from stampcache.cli import duplicates as module
 from stampcache.errors import WindowError
 from stampcache.testing import AngleEmbedder
@@ -98,6 +99,17 @@ def test_what_is_wrong_is_said_in_a_sentence(
     found = run("duplicates", *given)
     assert found.exit_code == 2
     assert sentence in " ".join(found.stderr.split())
+
+
+def test_a_language_without_a_threshold_needs_one(
+    run: Run, embedder: Reading, tmp_path: Path
+) -> None:
+    embedder.name = MULTILINGUAL
+    path = tmp_path / "questions.txt"
+    path.write_text("怎么付款？\nHow do I pay?\n", encoding="utf-8")
+    found = run("duplicates", str(path))
+    assert found.exit_code == 2
+    assert "no calibration for Chinese" in " ".join(found.stderr.split())
 
 
 def test_the_calibrated_threshold_is_the_default(run: Run, embedder: Reading, file: Path) -> None:

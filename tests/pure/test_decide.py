@@ -118,6 +118,34 @@ def test_c3_d4_the_gate_to_meaning(asked: Request, rules: Rules, expected: Reaso
     assert reason(decide.semantic_gate(asked, rules)) is expected
 
 
+IN_ENGLISH = Rules(semantic=True, calibration=Calibration(0.9, languages={"English": 0.9}))
+
+
+def test_a_language_without_a_threshold_is_matched_exactly() -> None:
+    assert decide.semantic_gate(Request(question="How?"), IN_ENGLISH) is None
+    finding = decide.semantic_gate(Request(question="怎么办？"), IN_ENGLISH)
+    assert reason(finding) is Reason.UNCALIBRATED
+    assert finding is not None and "questions in Chinese" in finding.detail
+
+
+@pytest.mark.parametrize(
+    ("rules", "stored", "expected"),
+    [
+        (IN_ENGLISH, "What is a map?", None),
+        (IN_ENGLISH, "地图是什么？", Reason.UNCALIBRATED),
+        (RULES, "地图是什么？", None),
+        (Rules(semantic=True), "地图是什么？", None),
+    ],
+)
+def test_a_pair_in_two_languages_has_no_threshold(
+    rules: Rules, stored: str, expected: Reason | None
+) -> None:
+    candidate = Candidate(entry(question=stored), 1.0)
+    finding = decide.languages(candidate, "What is a map?", rules)
+    assert reason(finding) is expected
+    assert finding is None or "in English and the other in Chinese" in finding.detail
+
+
 @pytest.mark.parametrize(
     ("stored", "similarity", "bad", "expected"),
     [

@@ -4,6 +4,7 @@ import pytest
 from msgspec.structs import replace
 
 from stampcache import flows
+from stampcache.calibration import Calibration
 from stampcache.decide import Rules
 from stampcache.effects import Because, Compare, Note, Read, Retrieve, Touch, Verify
 from stampcache.errors import (
@@ -96,6 +97,13 @@ def test_the_nearest_neighbour_gives_the_reason_and_far_ones_are_not_looked_at()
 
 
 # -- the verifier ----------------------------------------------------------------------------------
+
+
+def test_a_neighbour_in_another_language_is_no_hit_where_thresholds_are_of_languages() -> None:
+    rules = replace(RULES, calibration=Calibration(0.9, languages={"English": 0.9}))
+    outcome = miss(look(ask(rules=rules), [near(question="地图是什么？")]))
+    assert outcome.reason is Reason.UNCALIBRATED
+    assert isinstance(look(ask(rules=rules), [near()], (Touch, None)), Hit)
 
 
 @pytest.mark.parametrize("score", [0.5, 1.0])

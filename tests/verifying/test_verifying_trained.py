@@ -116,9 +116,13 @@ def test_other_names_and_damaged_weights_are_errors():
 def test_weights_of_other_features_are_refused():
     raw = (weights.FOLDER / "plain.msgpack.z").read_bytes()
     known = msgspec.msgpack.decode(zlib.decompress(raw), type=Weights)
-    other = msgspec.structs.replace(known, features=[*known.features[1:], "another"])
-    with pytest.raises(ConfigError, match="train them again"):
-        weights.opened(zlib.compress(msgspec.msgpack.encode(other)), "plain")
+    for other in (
+        msgspec.structs.replace(known, features=[*known.features[1:], "another"]),
+        msgspec.structs.replace(known, language="Latin"),
+        msgspec.structs.replace(known, language="Chinese"),
+    ):
+        with pytest.raises(ConfigError, match="train them again"):
+            weights.opened(zlib.compress(msgspec.msgpack.encode(other)), "plain")
 
 
 @settings(max_examples=150)

@@ -15,7 +15,7 @@ from stampcache.errors import VerifierError
 from stampcache.verifying import pair as pairing
 from stampcache.verifying.reading import Side, read
 from stampcache.verifying.table import Table, unpack
-from training.verifier import sources, words
+from training.verifier import rewording, sources, words
 from training.verifier.corrupting import Substituting
 from training.verifier.sources import Pair
 
@@ -102,7 +102,11 @@ def word_table(embedding: Embedding) -> Words:
 def all_pairs(data: Path, embedding: Embedding, related: dict[str, list[str]]) -> list[Pair]:
     """Return every pair that may be fitted, without repetitions."""
     substituting = Substituting(related, NAMES)
-    found = [*sources.written(SEED), *sources.kmemo(data), *sources.mtrag(data)]
+    found = [
+        *sources.paired(sources.groups(), SEED, rewording.reword),
+        *sources.kmemo(data),
+        *sources.mtrag(data),
+    ]
     found += sources.checklist(data, SEED)
     banking = sources.banking(data)
     for source, standing in sources.standing(data).items():
@@ -111,9 +115,14 @@ def all_pairs(data: Path, embedding: Embedding, related: dict[str, list[str]]) -
         found += sources.made(questions, source, substituting, SEED)
         if source != "written":
             found += sources.nearest(questions, embedding(questions), source, banking)
+    return distinct(found)
+
+
+def distinct(pairs: Sequence[Pair]) -> list[Pair]:
+    """Return the pairs without repetitions, whichever question stands first."""
     seen: set[tuple[str, str]] = set()
     kept: list[Pair] = []
-    for one in found:
+    for one in pairs:
         key = (min(one.one, one.other), max(one.one, one.other))
         if key not in seen and one.one != one.other:
             seen.add(key)

@@ -6,7 +6,7 @@ import json
 import random
 import re
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -61,27 +61,25 @@ def groups(folder: Path = WRITTEN) -> list[Group]:
     return found
 
 
-def written(seed: int) -> Iterator[Pair]:
-    """Yield the pairs of our own groups, as they stand and lightly reworded."""
-    for group in groups():
+def paired(
+    written: Sequence[Group], seed: int, reword: Callable[[str, random.Random, int], str]
+) -> Iterator[Pair]:
+    """Yield the pairs of groups, as they stand and lightly reworded."""
+    for group in written:
         origin = group.same[0]
         chance = random.Random(f"{seed}:{origin}")
         for at, one in enumerate(group.same):
             for other in group.same[at + 1 :]:
                 yield Pair(one, other, True, "written", "reworded", 2.0, origin)
-                light = _light(one, chance), _light(other, chance)
+                light = reword(one, chance, 1), reword(other, chance, 1)
                 yield Pair(*light, True, "written", "reworded, lightly too", 0.5, origin)
             for other in group.others:
                 yield Pair(one, other, False, "written", "near miss", 1.5, origin)
-                light = _light(one, chance), _light(other, chance)
+                light = reword(one, chance, 1), reword(other, chance, 1)
                 yield Pair(*light, False, "written", "near miss, lightly too", 0.5, origin)
         for at, one in enumerate(group.others):
             for other in group.others[at + 1 :]:
                 yield Pair(one, other, False, "written", "near miss", 0.5, origin)
-
-
-def _light(text: str, chance: random.Random) -> str:
-    return rewording.reword(text, chance, 1)
 
 
 def kmemo(data: Path) -> Iterator[Pair]:

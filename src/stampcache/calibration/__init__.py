@@ -14,6 +14,7 @@ from stampcache.calibration.proof import prove
 from stampcache.calibration.thresholds import (
     LOWEST,
     MINILM,
+    MULTILINGUAL,
     Calibration,
     StampCacheWarning,
     as_calibration,
@@ -24,6 +25,7 @@ __all__ = [
     "DELTA",
     "LOWEST",
     "MINILM",
+    "MULTILINGUAL",
     "REPORT",
     "Calibration",
     "Interval",

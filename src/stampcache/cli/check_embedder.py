@@ -10,6 +10,7 @@ from stampcache.embed import as_embedder, embed_question
 from stampcache.errors import EmbedderError, StampCacheError
 from stampcache.ports import Embedder
 from stampcache.stores.sqlite_survey import StampCount
+from stampcache.verify import SHIPPED
 
 _QUESTIONS = (
     "How many days of leave do I have in my first year?",
@@ -38,7 +39,7 @@ def examine_embedder(
     yield ok("embedder", f"{embedder.name} embeds a question in {median_ms:.1f} ms (median)")
     yield _fits(embedder.name, dimension, dimensions)
     yield from _others(embedder.name, stamps)
-    yield _calibrated(embedder.name)
+    yield from _calibrated(embedder.name)
 
 
 def _measured(embedder: Embedder) -> tuple[int, float]:
@@ -76,14 +77,31 @@ def _others(name: str, stamps: Sequence[StampCount]) -> Iterator[CheckResult]:
         yield warn("embedder", found, mend)
 
 
-def _calibrated(name: str) -> CheckResult:
+def _calibrated(name: str) -> Iterator[CheckResult]:
     measured = calibration_for(name)
     if measured is None:
         found = f"none was measured for {name}: it serves exact hits only"
         mend = "give calibration= a threshold measured on your questions"
-        return warn("calibration", found, mend)
+        yield warn("calibration", found, mend)
+        return
     on = f", measured on {measured.measured_on}" if measured.measured_on else ""
-    return ok(
-        "calibration",
-        f"questions at a cosine of {measured.threshold} or more go on to the other checks{on}",
-    )
+    for language, threshold in (measured.languages or {"": measured.threshold}).items():
+        questions = f"questions in {language}" if language else "questions"
+        yield ok(
+            "calibration",
+            f"{questions} at a cosine of {threshold} or more go on to the other checks{on}",
+        )
+    known = SHIPPED.get(name)
+    judged = known.languages if known is not None else frozenset[str]()
+    if known is not None:
+        where = " and ".join(sorted(judged)) or "all languages that it reads"
+        yield ok(
+            "verifier",
+            f"{known.name!r} is shipped for it: it decides in {where}, from a cosine of "
+            f"{known.floor} on, unless verifier= says otherwise",
+        )
+    if measured.languages:
+        measured_in = " and ".join(sorted({*measured.languages, *judged}))
+        found = f"nothing was measured but {measured_in}: other languages get exact hits only"
+        mend = "give calibration= a threshold measured on your questions, if they are in others"
+        yield warn("calibration", found, mend)

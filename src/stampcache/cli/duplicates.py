@@ -55,7 +55,7 @@ def duplicates(
     """
     questions = list(_questions(file))
     model = as_embedder(embedder)
-    cosine = _cosine(model.name, threshold)
+    cosine = _cosine(model.name, threshold, questions)
     read = _read(model, questions)
     groups = grouped(read.questions, read.vectors, cosine=cosine) if read.questions else []
     groups = sorted(groups, key=lambda one: -len(one.members))
@@ -89,7 +89,7 @@ def _from_json(line: str, where: str) -> str:
     return found if isinstance(found, str) else found.question
 
 
-def _cosine(name: str, given: float | None) -> float:
+def _cosine(name: str, given: float | None, questions: Sequence[str]) -> float:
     if given is not None:
         if not 0 < given <= 1:
             raise ConfigError(f"--threshold is {given}; give a cosine such as 0.95.")
@@ -97,6 +97,12 @@ def _cosine(name: str, given: float | None) -> float:
     known = calibration_for(name)
     if known is None:
         raise ConfigError(f"{name} has no calibration; say --threshold, such as 0.95.")
+    lacking = next(filter(None, map(known.lacks, questions)), "")
+    if lacking:
+        raise ConfigError(
+            f"{name} has no calibration for {lacking}, in which some questions are; say "
+            "--threshold, such as 0.95."
+        )
     return known.threshold
 
 

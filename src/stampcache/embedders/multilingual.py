@@ -1,10 +1,10 @@
 """The embedder "multilingual": multilingual-e5-small in 4 bit, from a package that carries the weights.
 
 Wang et al., "Multilingual E5 Text Embeddings" (2024). Its cosines lie close together: questions that
-share nothing are at 0.7 to 0.8. It has no calibration: in Chinese, paraphrases and traps lie at the same
-cosines (`benchmarks.thresholds`). English and Chinese were measured, so texts of other scripts are
-refused; see `MultilingualEmbedder` for reading them. The package normalises its vectors, so that a
-signature has no norm.
+share nothing are at 0.7 to 0.8. It has a calibration for English and none for Chinese, where paraphrases
+and traps lie at the same cosines (`benchmarks.thresholds`) and a verifier decides (ADR 0025). English and
+Chinese were measured, so texts of other scripts are refused; see `MultilingualEmbedder` for reading them.
+The package normalises its vectors, so that a signature has no norm.
 """
 
 import contextlib

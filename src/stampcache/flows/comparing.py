@@ -4,11 +4,12 @@ Without a verifier the cosine decides, and whatever a guard sees rejects. With o
 still reject that may veto: what the others see is in its score (ADR 0006).
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Set
 
 from msgspec import Struct
 
 from stampcache.guards import Profile, profile_entry
+from stampcache.languages import language_of
 
 GUARDS = "guards-2"
 """Counts up whenever guards begin to see, or no longer see, a difference."""
@@ -21,13 +22,20 @@ class Comparing(Struct, frozen=True, kw_only=True):
 
     ``threshold`` is the score at or above which its verifier says that questions are the same; ``None``
     where it has none. ``reads`` tells that the verifier reads each question once, and ``verifier`` is its
-    name.
+    name. ``languages`` are those that it decides in: elsewhere it is cosine and guards; none: in all.
     """
 
     profile_stored: Callable[[str, str], Profile] = profile_entry
     threshold: float | None = None
     reads: bool = False
     verifier: str = ""
+    languages: Set[str] = frozenset()
+
+    def about(self, question: str) -> "Comparing":
+        """Return what this question is compared with: no verifier where it does not decide."""
+        if not self.languages or language_of(question) in self.languages:
+            return self
+        return Comparing(profile_stored=self.profile_stored)
 
     @property
     def decider(self) -> str:

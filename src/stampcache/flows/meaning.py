@@ -144,6 +144,7 @@ def _ranked(ask: Ask, known: Bar, candidates: Sequence[Candidate]) -> Flow[list[
     for candidate in candidates:
         entry = candidate.entry
         finding = decide.triage(candidate, asked, floor, verified=verified)
+        finding = finding or decide.languages(candidate, ask.request.question, ask.rules)
         finding = finding or decide.validity(entry, None, ask.now)
         finding = finding or decide.revision(entry, ask.revision)
         one = Ranked(candidate, finding)

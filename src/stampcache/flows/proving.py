@@ -64,7 +64,9 @@ class Ranked(Struct, frozen=True):
 def bar(ask: Ask) -> Flow[Bar]:
     """Return the bar of this lookup: as it was measured, or where a bound is asked for, as proved."""
     calibration, proof = ask.rules.calibration, ask.rules.proof
-    own = LOWEST if calibration is None else calibration.threshold_for(ask.scope.namespace)
+    own = LOWEST
+    if calibration is not None:
+        own = calibration.threshold_for(ask.scope.namespace, ask.request.question)
     if proof is None or proof.max_wrong is None:
         return Bar(own, ask.comparing.threshold)
     try:

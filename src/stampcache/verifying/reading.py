@@ -6,16 +6,16 @@ kept with the entry. It holds no judgement; `stampcache.verifying.pair` compares
 
 import re
 import unicodedata
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 import msgspec
 import numpy as np
 from msgspec import Struct
 
-from stampcache import guards
+from stampcache import guards, languages
 from stampcache.errors import VerifierError
 from stampcache.guards import Profile
-from stampcache.verifying import languages, vocabulary
+from stampcache.verifying import vocabulary
 from stampcache.verifying.table import Table
 
 FORMAT = "s2"
@@ -29,7 +29,6 @@ _NOT = re.compile(r"n['’]t\b")
 _SHORT = re.compile(r"['’](?:s|re|ve|ll|d|m)\b")
 _KINDS = tuple(re.compile("|".join(patterns)) for _, patterns in vocabulary.KINDS)
 _VOWEL = re.compile(r"[aeiouy]")
-_SCRIPTS = ("LATIN", "GREEK", "FEMININE ORDINAL", "MASCULINE ORDINAL", "MICRO SIGN", "MODIFIER")
 
 
 class Side(Struct, frozen=True, array_like=True):
@@ -110,10 +109,10 @@ def read(question: str, table: Table) -> Side:
         rows=rows,
         weights=weights,
         names=names,
-        closed=_closed(words),
+        closed=bits(words, _CLOSED),
         kind=kind(" ".join(words)),
         grams=len({*grams(text_of(words))}),
-        vector=_sum(rows, weights, table),
+        vector=weighted_sum(rows, weights, table),
         profile=guards.profile(question),
     )
 
@@ -138,7 +137,7 @@ def _latin(sign: str) -> bool:
     """Tell whether a sign is no letter, or one that English texts hold now and then."""
     if not unicodedata.category(sign).startswith("L"):
         return True
-    return unicodedata.name(sign, "").startswith(_SCRIPTS)
+    return unicodedata.name(sign, "").startswith(languages.LATIN)
 
 
 def _check_words(words: Sequence[str]) -> None:
@@ -149,10 +148,7 @@ def _check_words(words: Sequence[str]) -> None:
             f"The question has more than {MOST_WORDS} words, for which this verifier was not "
             "calibrated; give another verifier for long questions."
         )
-    if languages.FOREIGN_ONLY.isdisjoint(words):
-        return
-    foreign = sum(word in languages.FOREIGN_ONLY for word in words)
-    if foreign >= sum(word in languages.ENGLISH for word in words):
+    if languages.looks_foreign(words):
         raise VerifierError(
             "The question does not look like English, for which alone this verifier is calibrated; "
             "give another verifier for its language."
@@ -161,9 +157,7 @@ def _check_words(words: Sequence[str]) -> None:
 
 def _spelled(question: str) -> str:
     """Return the text with contractions written out and accents left away."""
-    if not question.isascii():
-        decomposed = unicodedata.normalize("NFKD", question)
-        question = "".join([sign for sign in decomposed if not unicodedata.combining(sign)])
+    question = languages.without_accents(question)
     if "'" not in question and "’" not in question:
         return question
     return _SHORT.sub("", _NOT.sub(" not", question))
@@ -210,27 +204,37 @@ def grams(text: str) -> Iterator[tuple[str, str, str]]:
     return zip(text, text[1:], text[2:], strict=False)
 
 
-def _places() -> dict[str, list[tuple[int, int]]]:
-    """Return of each word of closed classes which classes it is in, and its bit there."""
+class Closed(Struct, frozen=True):
+    """Closed classes of words: how many, and of each word which of them it is in, and its bit there."""
+
+    count: int
+    places: Mapping[str, Sequence[tuple[int, int]]]
+
+
+def closed(classes: Sequence[Sequence[str]]) -> Closed:
+    """Return closed classes as they are looked up."""
     found: dict[str, list[tuple[int, int]]] = {}
-    for number, words in enumerate(vocabulary.CLOSED):
+    for number, words in enumerate(classes):
         for at, word in enumerate(words):
             found.setdefault(word, []).append((number, 1 << at))
-    return found
+    return Closed(len(classes), found)
 
 
-_CLOSED = _places()
+_CLOSED = closed(vocabulary.CLOSED)
 
 
-def _closed(words: Sequence[str]) -> list[int]:
-    found = [0] * len(vocabulary.CLOSED)
+def bits(words: Sequence[str], known: Closed) -> list[int]:
+    """Return for each closed class the bits of those of its words that are among these."""
+    found = [0] * known.count
+    places = known.places
     for word in words:
-        for number, bit in _CLOSED.get(word, ()):
+        for number, bit in places.get(word, ()):
             found[number] |= bit
     return found
 
 
-def _sum(rows: Sequence[int], weights: Sequence[int], table: Table) -> bytes:
+def weighted_sum(rows: Sequence[int], weights: Sequence[int], table: Table) -> bytes:
+    """Return the sum of word vectors by rarity, of length one, as float32; zeros where none is known."""
     known = [row for row in rows if row >= 0]
     if not known:
         return bytes(4 * table.width)

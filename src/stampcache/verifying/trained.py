@@ -1,13 +1,14 @@
 """The trained verifier: how probably two questions are the same one, from features of the pair (pure)."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from msgspec import Struct
 
 from stampcache.errors import VerifierError
+from stampcache.languages import ENGLISH
 from stampcache.verifying import reading
-from stampcache.verifying.pair import NAMES, Asked, asking, compared, ready
-from stampcache.verifying.reading import read
+from stampcache.verifying.pair import NAMES, asking, compared, ready
+from stampcache.verifying.reading import Side
 from stampcache.verifying.table import Table
 from stampcache.verifying.trees import Packed, Trees
 
@@ -25,20 +26,48 @@ class Weights(Struct, frozen=True):
     features: Sequence[str]
     usual: Sequence[float]
     threshold: float
+    language: str = ENGLISH
+
+
+class Language(Struct, frozen=True):
+    """How questions of one language are read and compared.
+
+    ``names`` are those of the features. ``reader`` gives what reads a question, by a table of words;
+    ``against`` what compares a side with stored ones, each with their cosine.
+    """
+
+    name: str
+    names: Sequence[str]
+    reader: Callable[[Table], Callable[[str], Side]]
+    against: Callable[[Side, Table], Callable[[Side, float], list[float]]]
+
+
+def _reader(table: Table) -> Callable[[str], Side]:
+    return lambda question: reading.read(question, table)
+
+
+def _against(side: Side, table: Table) -> Callable[[Side, float], list[float]]:
+    here = asking(side, table)
+    return lambda stored, similarity: compared(here, ready(stored, table), similarity)
+
+
+IN_ENGLISH = Language(ENGLISH, NAMES, _reader, _against)
 
 
 class TrainedVerifier:
-    """Scores whether two English questions are the same one, as a calibrated probability.
+    """Scores whether two questions of one language are the same one, as a calibrated probability.
 
-    It was fitted beside the cosine of all-MiniLM-L6-v2: with another embedder the order of its
-    scores may still hold, and its probabilities and its threshold do not (docs/reference/verifier.md).
-    ``name`` carries the digest of its weights: two verifiers of one name score alike.
+    It was fitted beside the cosine of one embedder, that for English beside all-MiniLM-L6-v2: with
+    another one the order of its scores may still hold, and its probabilities and its threshold do not
+    (docs/reference/verifier.md). ``name`` carries the digest of its weights: two verifiers of one name
+    score alike.
     """
 
-    def __init__(self, weights: Weights, table: Table) -> None:
+    def __init__(self, weights: Weights, table: Table, language: Language = IN_ENGLISH) -> None:
         self._weights = weights
-        self._table = table
-        self._trees = Trees(weights.trees)
+        self._means = Means(
+            language, language.reader(table), table, Trees(weights.trees), weights.usual
+        )
 
     @property
     def name(self) -> str:
@@ -52,7 +81,17 @@ class TrainedVerifier:
 
     def asking(self, question: str) -> "Asking":
         """Return a question that is to be compared with stored ones; it is read once."""
-        return Asking(question, self._weights, self._table, self._trees)
+        return Asking(question, self._means)
+
+
+class Means(Struct, frozen=True):
+    """What a question is compared by; ``usual`` are the features' values where questions are the same."""
+
+    language: Language
+    read: Callable[[str], Side]
+    table: Table
+    trees: Trees
+    usual: Sequence[float]
 
 
 class Asking:
@@ -61,21 +100,20 @@ class Asking:
     Scores are symmetric: whoever asks first makes no difference.
     """
 
-    def __init__(self, question: str, weights: Weights, table: Table, trees: Trees) -> None:
-        self._weights = weights
-        self._table = table
-        self._trees = trees
-        self._asked: Asked | None = None
+    def __init__(self, question: str, means: Means) -> None:
+        self._means = means
+        self._side: Side | None = None
         self._refused = ""
         try:
-            self._asked = asking(read(question, table), table)
+            self._side = means.read(question)
+            self._against = means.language.against(self._side, means.table)
         except VerifierError as error:
             self._refused = str(error)
 
     @property
     def seen(self) -> bytes:
         """This question's side of the features, to be stored with an entry; empty: it abstains."""
-        return reading.encode(self._asked.ready.side) if self._asked else b""
+        return reading.encode(self._side) if self._side else b""
 
     def score(self, stored_question: str, stored_seen: bytes, similarity: float) -> float:
         """Return the probability in [0, 1] that the stored question is the same as this one.
@@ -84,10 +122,12 @@ class Asking:
         that is empty or of other weights. ``similarity`` is the cosine of the two questions.
 
         Raises:
-            VerifierError: it abstains: a question is empty, too long or not in English, or the
+            VerifierError: it abstains: a question is empty, too long or in another language, or the
                 similarity is no cosine.
         """
-        return self._trees.probability(self._features(stored_question, stored_seen, similarity))
+        return self._means.trees.probability(
+            self._features(stored_question, stored_seen, similarity)
+        )
 
     def explain(
         self, stored_question: str, stored_seen: bytes, similarity: float
@@ -100,20 +140,22 @@ class Asking:
         Raises:
             VerifierError: as `score`.
         """
+        means = self._means
         values = self._features(stored_question, stored_seen, similarity)
-        score = self._trees.probability(values)
+        score = means.trees.probability(values)
         moved: list[tuple[float, str]] = []
-        for at, (value, usual) in enumerate(zip(values, self._weights.usual, strict=True)):
+        for at, (value, usual) in enumerate(zip(values, means.usual, strict=True)):
             if value != usual:
-                other = self._trees.probability([*values[:at], usual, *values[at + 1 :]])
-                moved.append((score - other, f"{NAMES[at]} {value:.4g}"))
+                other = means.trees.probability([*values[:at], usual, *values[at + 1 :]])
+                moved.append((score - other, f"{means.language.names[at]} {value:.4g}"))
         moved.sort(key=lambda one: (-abs(one[0]), one[1]))
         return tuple([f"{shown} ({by:+.3f})" for by, shown in moved[:SHOWN] if abs(by) >= 0.0005])
 
     def _features(self, question: str, seen: bytes, similarity: float) -> list[float]:
-        if self._asked is None:
+        if self._side is None:
             raise VerifierError(self._refused)
         if not -1.001 <= similarity <= 1.001:
             raise VerifierError(f"The similarity {similarity} is no cosine; give one in [-1, 1].")
-        stored = reading.decode(seen, self._table.version) or read(question, self._table)
-        return compared(self._asked, ready(stored, self._table), similarity)
+        means = self._means
+        stored = reading.decode(seen, means.table.version) or means.read(question)
+        return self._against(stored, similarity)

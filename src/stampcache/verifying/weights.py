@@ -7,18 +7,19 @@ from importlib import resources
 import msgspec
 
 from stampcache.errors import ConfigError
-from stampcache.verifying.pair import NAMES as FEATURES
+from stampcache.verifying.chinese import IN_CHINESE
 from stampcache.verifying.reading import FORMAT
 from stampcache.verifying.table import unpack
-from stampcache.verifying.trained import TrainedVerifier, Weights
+from stampcache.verifying.trained import IN_ENGLISH, TrainedVerifier, Weights
 
-NAMES = ("plain",)
+NAMES = ("plain", "chinese")
+_LANGUAGES = {one.name: one for one in (IN_ENGLISH, IN_CHINESE)}
 FOLDER = resources.files("stampcache.verifying") / "data"
 _SUFFIX = ".msgpack.z"
 
 
 def load(name: str = "plain") -> TrainedVerifier:
-    """Return the verifier of this name; "plain" is the one that stampcache ships.
+    """Return the verifier of this name: "plain" is for English, "chinese" for Chinese.
 
     Raises:
         ConfigError: no weights of that name are shipped.
@@ -39,11 +40,12 @@ def opened(raw: bytes, name: str) -> TrainedVerifier:
         weights = msgspec.msgpack.decode(zlib.decompress(raw), type=Weights)
     except (zlib.error, msgspec.MsgspecError) as error:
         raise ConfigError(f"The weights of the verifier {name!r} are damaged: {error}.") from error
-    if tuple(weights.features) != FEATURES:
+    language = _LANGUAGES.get(weights.language)
+    if language is None or tuple(weights.features) != language.names:
         raise ConfigError(
             f"The weights of the verifier {name!r} were trained on other features than this version "
             "of stampcache computes; train them again."
         )
     named = msgspec.structs.replace(weights, name=f"{name}-{digest}")
     table = unpack(f"{FORMAT}-{digest}", weights.words, weights.rarity, weights.vectors)
-    return TrainedVerifier(named, table)
+    return TrainedVerifier(named, table, language)

@@ -1,0 +1,1 @@
+"""Fits the verifier for Chinese: its words, its corruptions and rewordings, its pairs."""
