@@ -2,14 +2,17 @@
 
 import csv
 import json
-from collections.abc import Sequence
+import random
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from msgspec import Struct
 
 from benchmarks import pairs
 from benchmarks.pairs import Pair
+from training.verifier import sources
 
+GROUPS = Path(__file__).parent / "groups"
 REPORTED = "never fitted"
 FITTED = "fitted"
 TEMPLATES = "fitted in part"  # other pairs of the same templates were fitted
@@ -29,6 +32,7 @@ def every(data: Path, quick: bool) -> list[Measured]:
         Measured("fow-cache", REPORTED, pairs.fow(data)),
         Measured("QQP", REPORTED, pairs.qqp(data, 1000 if quick else 4000)),
         Measured("Kmemo unseen", REPORTED, pairs.kmemo_unseen(data)),
+        Measured("Own groups", REPORTED, [*own_groups(200 if quick else 1_000)]),
         Measured("PAWS-X zh", REPORTED, paws(data, 500 if quick else 2000)),
         Measured("TimeQA", REPORTED, timeqa(data, 300 if quick else 2000)),
         Measured("CheckList", TEMPLATES, pairs.checklist(data, 10 if quick else 40)),
@@ -50,6 +54,18 @@ def paws(data: Path, count: int) -> list[Pair]:
         for row in rows
         if row["sentence1"] and row["sentence2"]
     ][:count]
+
+
+def own_groups(count: int) -> Iterator[Pair]:
+    """Questions of our own that were written after the verifier was fitted, by other hands.
+
+    Two pairs of each group: two wordings of its question, and one of them beside a near miss.
+    """
+    for group in random.Random(0).sample(sources.groups(GROUPS), count):
+        chance = random.Random(group.same[0])
+        one, other = chance.sample(group.same, 2)
+        yield Pair(one, other, True, "reworded")
+        yield Pair(chance.choice(group.same), chance.choice(group.others), False, "near miss")
 
 
 def timeqa(data: Path, count: int) -> list[Pair]:
