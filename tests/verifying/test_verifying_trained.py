@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from stampcache.errors import ConfigError, VerifierError
 from stampcache.verifying import load, reading, weights
 from stampcache.verifying.trained import TrainedVerifier, Weights
+from training.verifier.assembling import compressed
 
 SAME = [
     ("How can I get a copy of my lease?", "how do i get a copy of my lease", 0.97),
@@ -141,3 +142,10 @@ def load_once(known: list[TrainedVerifier] = []) -> TrainedVerifier:  # noqa: B0
     if not known:
         known.append(load())
     return known[0]
+
+
+@pytest.mark.parametrize("name", weights.NAMES)
+def test_shipped_weights_are_what_training_of_this_version_would_write_of_them(name: str):
+    raw = (weights.FOLDER / f"{name}.msgpack.z").read_bytes()
+    read = msgspec.msgpack.decode(zlib.decompress(raw), type=Weights)
+    assert compressed(msgspec.msgpack.encode(read)) == raw

@@ -15,7 +15,7 @@ from stampcache.verifying.trees import Packed, Trees
 SHOWN = 3
 
 
-class Weights(Struct, frozen=True):
+class Weights(Struct, frozen=True, omit_defaults=True):
     """What training wrote: the word table, the trees, the names of their features, the threshold."""
 
     name: str
