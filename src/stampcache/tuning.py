@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 from math import pi
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from stampcache import flows, pairs
 from stampcache.calibration import (
@@ -23,6 +24,8 @@ from stampcache.calibration import (
     prove,
 )
 from stampcache.drivers import Ports, run
+from stampcache.flows.comparing import COSINE
+from stampcache.guards import findings
 from stampcache.model import Reason
 from stampcache.pairs import Pair
 from stampcache.ports import EquivalenceJudge, Store
@@ -44,11 +47,16 @@ class Known(Struct, frozen=True):
 
 
 class Tuned(Struct, frozen=True):
-    """What the labels of one subject prove, and what there was to choose from."""
+    """What the labels of one subject prove, and what there was to choose from.
+
+    ``by_cosine`` is the same choice for cosine and guards (``verifier=None``) on the same pairs, where a
+    verifier decides: on some questions, as in forums, cosine orders pairs better (ADR 0025).
+    """
 
     subject: Subject
     result: Promise | Refusal
     points: Sequence[Point]
+    by_cosine: Sequence[Point] = ()
 
 
 def known(store: Store) -> Sequence[Known]:
@@ -160,7 +168,17 @@ def tune(store: Store, subject: Subject, *, max_wrong: float, now: float) -> Tun
     if isinstance(result, Promise):
         record = pairs.promise_record(result)
         store.shelf.keep(pairs.PROMISES, [record], most=pairs.PROMISES_KEPT)
-    return Tuned(subject, result, curve(found, subject))
+    return Tuned(subject, result, curve(found, subject), _by_cosine(found, subject))
+
+
+def _by_cosine(found: Sequence[Labelled], subject: Subject) -> Sequence[Point]:
+    if subject.decider.startswith(f"{COSINE}+"):
+        return ()
+    return curve([replace(one, score=_cosine_of(one)) for one in found], subject)
+
+
+def _cosine_of(label: Labelled) -> float | None:
+    return None if findings(label.asked, label.stored) else label.similarity
 
 
 def _attempt(store: Store, subject: Subject, max_wrong: float, found: Sequence[Labelled]) -> int:

@@ -6,6 +6,7 @@ import types
 from collections.abc import Iterator
 from pathlib import Path
 
+import msgspec
 import pytest
 from click.testing import Result
 
@@ -216,6 +217,41 @@ def test_the_choice_is_drawn(run: Run, store: SqliteStore, tmp_path: Path, endin
     picture = tmp_path / f"choice.{ending}"
     run("tune", store.url, "--plot", str(picture))
     assert picture.stat().st_size > 5_000
+
+
+def by_verifier(store: Store) -> None:
+    """Have labels that a verifier scored all alike, and cosine as they are; one pair has a trap."""
+    subject = Subject(embedder="toy", decider="a verifier+guards-2")
+    made = []
+    for number in range(40):
+        same = number % 2 == 0
+        texts = (f"asked of thing {number}", f"asked about thing {number}")
+        if number == 1:
+            texts = ("Can I pay in 3 parts?", "Can I pay in 4 parts?")
+        one = pair(*texts, score=0.9, subject=subject, at=NOW)
+        one = msgspec.structs.replace(one, similarity=0.95 if same or number == 1 else 0.6)
+        label = one.labelled(same=same, labeller="a test", at=1.0, sampled=True)
+        made.append(pairs.label_record(one, label))
+    store.shelf.keep(pairs.LABELS, made, most=pairs.LABELS_KEPT)
+
+
+def test_cosine_and_guards_are_shown_beside_a_verifier(
+    run: Run, store: SqliteStore, tmp_path: Path
+) -> None:
+    by_verifier(store)
+    picture = tmp_path / "choice.svg"
+    shown = run("tune", store.url, "--max-wrong", "0.1", "--plot", str(picture)).stdout
+    assert "none by this verifier, 50.0% by cosine and guards (verifier=None)" in shown
+    assert "cosine and guards instead" in picture.read_text(encoding="utf-8")
+    whole = run("tune", store.url, "--max-wrong", "0.1", "--json").stdout
+    assert '"points_by_cosine":[{"threshold":0.95,"pairs":40,"hits":20,"wrong":0' in "".join(
+        whole.split()
+    )
+
+
+def test_nothing_is_shown_beside_cosine_itself(run: Run, store: SqliteStore) -> None:
+    label(store, 100)
+    assert "verifier=None" not in run("tune", store.url).stdout
 
 
 def test_a_picture_that_cannot_be_drawn_is_told(

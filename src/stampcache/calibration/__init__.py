@@ -6,7 +6,7 @@ withdraws it, `curve` is what there is to choose from (ADR 0024).
 """
 
 from stampcache.calibration.bounds import Interval, interval, needed
-from stampcache.calibration.curve import Point, curve
+from stampcache.calibration.curve import Point, curve, within
 from stampcache.calibration.labels import REPORT, Labelled, Subject, digest_of
 from stampcache.calibration.monitor import Monitor, monitor_of, watched
 from stampcache.calibration.promise import DELTA, Lack, Promise, Promises, Refusal, promises_from
@@ -48,4 +48,5 @@ __all__ = [
     "promises_from",
     "prove",
     "watched",
+    "within",
 ]

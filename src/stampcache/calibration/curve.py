@@ -52,3 +52,12 @@ def curve(
                 )
             )
     return found
+
+
+def within(points: Iterable[Point], max_wrong: float) -> Point | None:
+    """Return the point with most hits of those at which no larger share was seen to be wrong.
+
+    It was picked by what was seen, so it promises nothing; it is for comparing curves of the same pairs.
+    """
+    allowed = [one for one in points if one.wrong_rate.share <= max_wrong]
+    return max(allowed, key=lambda one: one.hits, default=None)

@@ -13,7 +13,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from rich.table import Table
 
 from stampcache import tuning
-from stampcache.calibration import Point, Promise, Subject
+from stampcache.calibration import Point, Promise, Subject, within
 from stampcache.calibration.bounds import check_share
 from stampcache.cli.loading import load
 from stampcache.cli.options import AsJson, Url
@@ -90,7 +90,7 @@ def tune(
     if json:
         write_json([_as_json(one, of) for one, of in zip(tuned, known, strict=True)])
     else:
-        _show(screen(), tuned, known)
+        _show(screen(), tuned, known, max_wrong)
     if not tuned or not all(isinstance(one.result, Promise) for one in tuned):
         raise typer.Exit(1)
 
@@ -155,10 +155,13 @@ def _as_json(tuned: Tuned, known: Known) -> dict[str, object]:
         "waiting": known.waiting,
         "unsaid": known.unsaid,
         "points": to_builtins(tuned.points),
+        "points_by_cosine": to_builtins(tuned.by_cosine),
     }
 
 
-def _show(console: Console, tuned: Sequence[Tuned], known: Sequence[Known]) -> None:
+def _show(
+    console: Console, tuned: Sequence[Tuned], known: Sequence[Known], max_wrong: float
+) -> None:
     if not tuned:
         console.print(
             "No pairs were drawn yet: open the cache with max_wrong= (or sample=), and let it run."
@@ -171,6 +174,18 @@ def _show(console: Console, tuned: Sequence[Tuned], known: Sequence[Known]) -> N
         console.print(one_line(str(one.result), limit=None), soft_wrap=True)
         if one.points:
             console.print(_table(one, console))
+        if one.by_cosine:
+            console.print(_beside(one, max_wrong), soft_wrap=True)
+
+
+def _beside(tuned: Tuned, max_wrong: float) -> str:
+    """Say what cosine and guards would have served of the same pairs."""
+    here, there = (within(points, max_wrong) for points in (tuned.points, tuned.by_cosine))
+    mine, theirs = (f"{one.share.share:.1%}" if one else "none" for one in (here, there))
+    return (
+        f"Of these pairs, with at most {max_wrong:.1%} of hits seen to be wrong: {mine} by this "
+        f"verifier, {theirs} by cosine and guards (verifier=None)."
+    )
 
 
 def _named(subject: Subject) -> str:

@@ -29,6 +29,12 @@ def draw(tuned: Sequence[Tuned], path: Path, *, max_wrong: float) -> None:
         name = f"{one.subject.namespace}: {one.subject.decider}"
         (line,) = axes.plot(share, wrong, label=name)
         axes.fill_between(share, low, high, alpha=0.2, color=line.get_color())
+        if one.by_cosine:
+            axes.plot(
+                [100 * point.share.share for point in one.by_cosine],
+                [100 * point.wrong_rate.share for point in one.by_cosine],
+                color=line.get_color(), linestyle="--", label="cosine and guards instead",
+            )  # fmt: skip
         if isinstance(one.result, Promise):
             proved = 100 * one.result.share.share
             axes.axvline(proved, color=line.get_color(), linestyle=":", label="proved up to here")
