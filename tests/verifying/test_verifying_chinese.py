@@ -39,6 +39,8 @@ OTHERS = [
         ("退款申请怎么提交？", ["退款", "申请", "怎么", "提交"]),
         ("退款 API v2.1 申请！", ["退款", "api", "v2.1", "申请"]),
         ("鱻退款", ["鱻", "退款"]),
+        ("𠮷退款", ["𠮷", "退款"]),
+        ("退款α通道，café", ["退款", "α", "通", "道", "café"]),
         ("？！", []),
     ],
 )
@@ -188,6 +190,27 @@ def test_it_abstains(verifier: TrainedVerifier, question: str):
         asking.score("怎么付款？", b"", 0.9)
     with pytest.raises(VerifierError):
         verifier.asking("怎么付款？").score(question, b"", 0.9)
+
+
+@pytest.mark.parametrize(
+    ("asked", "stored", "similarity"),
+    [
+        ("α粒子是什么？", "β粒子是什么？", 0.94),
+        ("𠮷野家在哪里？", "𠀋野家在哪里？", 0.99),
+        ("怎么打出λ？", "怎么打出π？", 0.92),
+        ("x>5怎么解？", "如何解x＜5", 0.99),
+        ("-5度要穿什么？", "5度要穿什么？", 0.99),
+        ("3×4等于多少？", "3÷4等于多少？", 0.97),
+        ("$5的套餐有吗？", "€5的套餐有吗？", 0.95),
+        ("怎么算10%？", "怎么算10‰？", 0.92),
+        ("甲→乙怎么走？", "甲←乙怎么走？", 0.99),
+    ],
+)
+def test_letters_and_signs_of_other_kinds_are_told_apart(
+    verifier: TrainedVerifier, asked: str, stored: str, similarity: float
+):
+    assert verifier.asking(asked).score(stored, b"", similarity) < verifier.threshold
+    assert verifier.asking(asked).score(asked, b"", 1.0) >= verifier.threshold
 
 
 def test_it_explains_by_the_features_of_its_language(verifier: TrainedVerifier):

@@ -66,13 +66,63 @@ def test_scores_do_not_depend_on_who_asks_or_on_what_was_stored(
 
 def test_bytes_of_other_weights_or_another_format_are_read_again(verifier: TrainedVerifier):
     asking = verifier.asking("Where is the pharmacy?")
-    version, *rest = msgspec.msgpack.decode(verifier.asking("something else").seen)
+    seen = verifier.asking("something else").seen
+    version = seen[seen.index(reading.FORMAT.encode()) :].partition(b"\x92")[0].decode()
+    side = reading.decode(seen, version)
+    assert side is not None
     digest = version.partition("-")[2]
     again = asking.score("where's the pharmacy", b"", 0.98)
     assert version == f"{reading.FORMAT}-{digest}"
     for other in (f"{reading.FORMAT}-other", f"s0-{digest}"):
-        seen = msgspec.msgpack.encode([other, *rest])
-        assert asking.score("where's the pharmacy", seen, 0.98) == again
+        bytes_of = reading.encode(msgspec.structs.replace(side, version=other))
+        assert asking.score("where's the pharmacy", bytes_of, 0.98) == again
+
+
+def test_damaged_bytes_are_read_again(verifier: TrainedVerifier):
+    asking = verifier.asking("Where is the pharmacy in Ghent?")
+    stored = "where's the pharmacy in 2 days"
+    seen = verifier.asking(stored).seen
+    again = asking.score(stored, b"", 0.98)
+    for at in range(len(seen)):
+        damaged = seen[:at] + bytes([seen[at] ^ 0x10]) + seen[at + 1 :]
+        assert asking.score(stored, damaged, 0.98) == again
+        assert asking.score(stored, seen[:at], 0.98) == again
+
+
+@pytest.mark.parametrize(
+    ("asked", "stored"),
+    [
+        ("Solve x > 5 for me", "Solve x < 5 for me"),
+        ("How do I solve x > 5?", "How can I solve x < 5?"),
+        ("What is 3 + 4?", "What is 3 - 4?"),
+        ("What is 3/4?", "What is 3*4?"),
+        ("What does $10 buy?", "What does €10 buy?"),
+        ("How much is 10%?", "How much is 10‰?"),
+        ("Is x = 5 allowed?", "Is x != 5 allowed?"),
+    ],
+)
+def test_what_differs_in_signs_alone_is_another_question(
+    verifier: TrainedVerifier, asked: str, stored: str
+):
+    asking = verifier.asking(asked)
+    assert asking.score(stored, b"", 0.99) == verifier.asking(stored).score(asked, b"", 0.99) == 0
+    assert asking.explain(stored, b"", 0.99)[0].startswith("signs: asked ")
+    assert asking.score(asked, b"", 1.0) > 0.9
+
+
+@pytest.mark.parametrize(
+    ("asked", "stored"),
+    [
+        ("Is C++ faster than Java?", "Is C++ faster than java"),
+        ("What is the R&D budget?", "what's the budget of R&D"),
+        ("Does the plan cost $5 a month?", "Does the plan cost 5 dollars a month?"),
+        ("What is `yield`?", "What is yield?"),
+    ],
+)
+def test_signs_that_are_worded_differently_do_not_speak_against_a_pair(
+    verifier: TrainedVerifier, asked: str, stored: str
+):
+    assert verifier.asking(asked).score(stored, b"", 0.97) > 0
 
 
 @pytest.mark.parametrize(

@@ -6,6 +6,7 @@ kept with the entry. It holds no judgement; `stampcache.verifying.pair` compares
 
 import re
 import unicodedata
+import zlib
 from collections.abc import Iterator, Mapping, Sequence
 
 import msgspec
@@ -58,19 +59,24 @@ class Side(Struct, frozen=True, array_like=True):
 
 _DECODER = msgspec.msgpack.Decoder(Side)
 _ENCODER = msgspec.msgpack.Encoder()
+_CHECK = 4
+"""Bytes of a checksum before what is stored."""
 
 
 def encode(side: Side) -> bytes:
     """Return the bytes that are stored with an entry."""
-    return _ENCODER.encode(side)
+    whole = _ENCODER.encode(side)
+    return zlib.crc32(whole).to_bytes(_CHECK) + whole
 
 
 def decode(seen: bytes, version: str) -> Side | None:
     """Return the side that these bytes hold; ``None``: none, damaged or of another version."""
-    if not seen:
+    whole = memoryview(seen)[_CHECK:]
+    # bytes that were changed may still be a side, of which nothing fits together
+    if not whole or zlib.crc32(whole) != int.from_bytes(seen[:_CHECK]):
         return None
     try:
-        side = _DECODER.decode(seen)
+        side = _DECODER.decode(whole)
     except (msgspec.MsgspecError, UnicodeDecodeError):
         return None
     return side if side.version == version else None

@@ -9,6 +9,7 @@ from stampcache.languages import ENGLISH
 from stampcache.verifying import reading
 from stampcache.verifying.pair import NAMES, asking, compared, ready
 from stampcache.verifying.reading import Side
+from stampcache.verifying.signs import apart, signs
 from stampcache.verifying.table import Table
 from stampcache.verifying.trees import Packed, Trees
 
@@ -103,6 +104,7 @@ class Asking:
     def __init__(self, question: str, means: Means) -> None:
         self._means = means
         self._side: Side | None = None
+        self._signs = signs(question)
         self._refused = ""
         try:
             self._side = means.read(question)
@@ -119,15 +121,17 @@ class Asking:
         """Return the probability in [0, 1] that the stored question is the same as this one.
 
         ``stored_seen`` is what `seen` was when it was stored; the stored question is read again if
-        that is empty or of other weights. ``similarity`` is the cosine of the two questions.
+        that is empty, damaged or of other weights. ``similarity`` is the cosine of the two questions.
+        It is 0 where the questions differ in signs that are no words, as in "x > 5" and "x < 5".
 
         Raises:
             VerifierError: it abstains: a question is empty, too long or in another language, or the
                 similarity is no cosine.
         """
-        return self._means.trees.probability(
-            self._features(stored_question, stored_seen, similarity)
-        )
+        own, stored = self._sides(stored_question, stored_seen, similarity)
+        if self._is_apart(stored_question, own, stored):
+            return 0.0
+        return self._means.trees.probability(self._against(stored, similarity))
 
     def explain(
         self, stored_question: str, stored_seen: bytes, similarity: float
@@ -141,7 +145,11 @@ class Asking:
             VerifierError: as `score`.
         """
         means = self._means
-        values = self._features(stored_question, stored_seen, similarity)
+        own, stored = self._sides(stored_question, stored_seen, similarity)
+        if self._is_apart(stored_question, own, stored):
+            here, there = (" ".join(one) or "none" for one in (self._signs, signs(stored_question)))
+            return (f"signs: asked {here}, stored {there}",)
+        values = self._against(stored, similarity)
         score = means.trees.probability(values)
         moved: list[tuple[float, str]] = []
         for at, (value, usual) in enumerate(zip(values, means.usual, strict=True)):
@@ -151,11 +159,14 @@ class Asking:
         moved.sort(key=lambda one: (-abs(one[0]), one[1]))
         return tuple([f"{shown} ({by:+.3f})" for by, shown in moved[:SHOWN] if abs(by) >= 0.0005])
 
-    def _features(self, question: str, seen: bytes, similarity: float) -> list[float]:
+    def _sides(self, question: str, seen: bytes, similarity: float) -> tuple[Side, Side]:
+        """Return what was read in this question and in the stored one."""
         if self._side is None:
             raise VerifierError(self._refused)
         if not -1.001 <= similarity <= 1.001:
             raise VerifierError(f"The similarity {similarity} is no cosine; give one in [-1, 1].")
         means = self._means
-        stored = reading.decode(seen, means.table.version) or means.read(question)
-        return self._against(stored, similarity)
+        return self._side, reading.decode(seen, means.table.version) or means.read(question)
+
+    def _is_apart(self, question: str, own: Side, stored: Side) -> bool:
+        return apart(self._signs, signs(question), same_words=own.words == stored.words)

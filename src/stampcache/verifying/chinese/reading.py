@@ -19,7 +19,10 @@ from stampcache.verifying.table import Table
 LONGEST = 256
 LONGEST_WORD = 4
 
-_RUN = re.compile(r"(?P<han>[㐀-鿿〇]+)|[a-z0-9]+(?:[.,:@&'_-][a-z0-9]+)*(?:\+\+|#)?")
+_HAN = r"\u3400-\u9fff〇\uf900-\ufaff\U00020000-\U0003ffff"
+# Letters of any kind: "α" is Greek and "é" is French, and a Chinese question may be about either.
+_WORD = rf"[^\W_{_HAN}]+"
+_RUN = re.compile(rf"(?P<han>[{_HAN}]+)|{_WORD}(?:[.,:@&'_-]{_WORD})*(?:\+\+|#)?")
 _SHOULD = re.compile(r"(?:我?应该|应当|我?该|我?要|需要)(?=怎么|如何|怎样|咋)")
 _KINDS = tuple(re.compile(pattern) for _, pattern in vocabulary.KINDS)
 _CLOSED = closed(vocabulary.CLOSED)
@@ -53,6 +56,8 @@ def read(question: str, table: Table, known: Mapping[str, float]) -> Side:
             "give another verifier for its language."
         )
     words = segmented(plain(question), known)
+    if not words:
+        raise VerifierError("The question holds no words, so that nothing can be compared.")
     stems = [word for word in words if word not in vocabulary.FUNCTION]
     rows = [table.rows.get(one, -1) for one in stems]
     weights = [table.weights[row] if row >= 0 else HEAVIEST for row in rows]
