@@ -17,6 +17,7 @@ from stampcache.guards import words as tables
 from stampcache.guards.alike import common
 from stampcache.guards.differing import Differences, Sides, differences
 from stampcache.guards.profile import Profile, profile
+from stampcache.guards.signs import apart
 from stampcache.guards.tokens import fold
 
 
@@ -87,6 +88,9 @@ def compare(asked: Profile, stored: Profile) -> tuple[Finding, ...]:
 def judge(asked: Profile, stored: Profile, seen: Differences) -> tuple[Finding, ...]:
     """Return the differences that matter, of all that were seen between two profiles."""
     found = {finding.guard: finding for finding in _each(asked, stored, seen)}
+    same_words = asked.words == stored.words and asked.signs == stored.signs
+    if apart(asked.operators, stored.operators, same_words=same_words):
+        found.setdefault(Guard.CODE, _finding(Guard.CODE, asked.operators, stored.operators))
     if not found:
         moved = _aligned(asked, stored, seen)
         if moved:

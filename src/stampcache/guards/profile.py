@@ -8,6 +8,7 @@ from stampcache.guards import amounts, cues, numerals
 from stampcache.guards import words as tables
 from stampcache.guards.amounts import Amount
 from stampcache.guards.measures import CALENDAR, MEASURES
+from stampcache.guards.signs import signs
 from stampcache.guards.tokens import Token, parts, plainly, tokens
 
 
@@ -18,7 +19,7 @@ class Profile(Struct, frozen=True, kw_only=True):
     what it is about, ``known`` all forms under which a word of the other question may be found.
     Mappings go from the form that is compared to the text as it was written; ``cues`` holds one of
     them by guard. ``units`` are those that stand without a number. ``han`` tells of Chinese, which
-    is kept in ``signs``.
+    is kept in ``signs``. ``operators`` are signs that are no words, such as those of "x > 5", in order.
     """
 
     words: tuple[str, ...]
@@ -32,6 +33,7 @@ class Profile(Struct, frozen=True, kw_only=True):
     cues: Mapping[str, Mapping[str, str]]
     han: bool
     signs: str
+    operators: Sequence[str]
 
 
 _TITLE_WORDS = 4
@@ -74,6 +76,7 @@ def profile(text: str) -> Profile:
         cues=found,
         han=han,
         signs="".join([token.text for token in read if token.kind == "han"]) if han else "",
+        operators=signs(text),
     )
 
 

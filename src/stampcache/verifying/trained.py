@@ -5,11 +5,11 @@ from collections.abc import Callable, Sequence
 from msgspec import Struct
 
 from stampcache.errors import VerifierError
+from stampcache.guards.signs import apart, signs
 from stampcache.languages import ENGLISH
 from stampcache.verifying import reading
 from stampcache.verifying.pair import NAMES, asking, compared, ready
 from stampcache.verifying.reading import Side
-from stampcache.verifying.signs import apart, signs
 from stampcache.verifying.table import Table
 from stampcache.verifying.trees import Packed, Trees
 
