@@ -1,5 +1,7 @@
 """What is read in one question, when nothing is read, and what its bytes are good for."""
 
+import zlib
+
 import msgspec
 import numpy as np
 import pytest
@@ -118,6 +120,8 @@ def test_bytes_of_another_version_or_damaged_are_nothing():
     assert reading.decode(b"", "t1") is None
     assert reading.decode(b"\xc1", "t1") is None
     assert reading.decode(msgspec.msgpack.encode(["t1"]), "t1") is None
+    for whole in (b"\xc1", msgspec.msgpack.encode(["t1"])):  # whole bytes, of no side
+        assert reading.decode(zlib.crc32(whole).to_bytes(4) + whole, "t1") is None
 
 
 @given(st.binary(max_size=80))

@@ -55,9 +55,7 @@ def read(question: str, table: Table, known: Mapping[str, float]) -> Side:
             f"The question is in {language}, and this verifier is calibrated for Chinese only; "
             "give another verifier for its language."
         )
-    words = segmented(plain(question), known)
-    if not words:
-        raise VerifierError("The question holds no words, so that nothing can be compared.")
+    words = segmented(plain(question), known)  # never none: what is Chinese has a Chinese character
     stems = [word for word in words if word not in vocabulary.FUNCTION]
     rows = [table.rows.get(one, -1) for one in stems]
     weights = [table.weights[row] if row >= 0 else HEAVIEST for row in rows]
