@@ -42,7 +42,7 @@ def read(question: str, table: Table, known: Mapping[str, float]) -> Side:
     """Return what is read in a question; ``known`` are the `costs` of words.
 
     Raises:
-        VerifierError: it is longer than 256 characters, not in Chinese, or holds no words.
+        VerifierError: it is longer than 256 characters, or not in Chinese.
     """
     if len(question) > LONGEST:
         raise VerifierError(
