@@ -139,6 +139,13 @@ class Intake:
             self._generation += 1
             return self._generation
 
+    def _varies(self, request: Request) -> Miss | None:
+        """Return the Miss of a reply that may be another one each time, where such are not kept."""
+        if not (self.terms.rules.deterministic_only and request.runs.seam.is_reply):
+            return None
+        variable = decide.variable(request.runs)
+        return None if variable is None else _bypass(variable.reason, variable.detail)
+
     def ask(
         self,
         request: Request,
@@ -165,10 +172,9 @@ class Intake:
         scope = before.scope if before is not None else self._scope_of(request.scope, said)
         if scope is None:
             return _bypass(Reason.UNSCOPED, _UNSCOPED)
-        if self.terms.rules.deterministic_only and request.runs.seam.is_reply:
-            variable = decide.variable(request.runs)
-            if variable is not None:
-                return _bypass(variable.reason, variable.detail)
+        varies = self._varies(request)
+        if varies is not None:
+            return varies
         try:
             stamps = self.stamps
             where = self._realms.of(scope, request.runs, stamps)
