@@ -15,6 +15,7 @@ def promised(
     entries: int = 100,
     digest: str = "d",
     made_at: float = NOW - 100.0,
+    similarity_weight: float = 0.0,
 ) -> Promise:
     """Return a promise that was never proved."""
     return Promise(
@@ -32,6 +33,7 @@ def promised(
         labellers={"a test": 500},
         made_at=made_at,
         digest=digest,
+        similarity_weight=similarity_weight,
     )
 
 

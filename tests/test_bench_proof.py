@@ -13,6 +13,7 @@ from benchmarks.proof import __main__ as proof
 from benchmarks.proof import draws, pools
 from benchmarks.proof.draws import Urn
 from benchmarks.proof.pools import Pool
+from stampcache.calibration import WEIGHTS
 from stampcache.model import Vector
 
 TINY = proof.Size(draws=3, labels=200, pool=400, qqp=None, counts=(100, 150), draws_each=2)
@@ -46,7 +47,7 @@ def data(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def test_real_pairs_are_scored_unless_a_guard_vetoes_them(data: Path) -> None:
-    whole, fewer = proof.real_pools(data, TINY, None)
+    whole, fewer, *_ = proof.real_pools(data, TINY, None)
     assert (whole.name, whole.real) == ("QQP, cosine and guards", True)
     assert len(whole.labels) == 300  # one is too long
     vetoed = [one for one in whole.labels if one.score is None]
@@ -55,6 +56,15 @@ def test_real_pairs_are_scored_unless_a_guard_vetoes_them(data: Path) -> None:
     }
     assert sum(one.same for one in fewer.labels) == sum(one.same for one in whole.labels)
     assert len(fewer.labels) < len(whole.labels)
+
+
+def test_the_trained_verifier_scores_them_with_their_cosines_beside(data: Path) -> None:
+    *_, alone, _, chosen, _ = proof.real_pools(data, TINY, None)
+    assert (alone.weights, chosen.weights) == ((0.0,), WEIGHTS)
+    scored = [one for one in alone.labels if one.score is not None]
+    assert scored and all(0 < one.score < 1 for one in scored if one.score is not None)
+    assert any(one.similarity != one.score for one in scored)
+    assert alone.labels == chosen.labels
 
 
 class Equal:
@@ -80,6 +90,7 @@ def test_made_up_pools_say_so_and_one_of_them_is_always_above_the_rate() -> None
     made = {pool.name: pool for pool in pools.made_up(0.02, 2_000, 1)}
     assert not any(pool.real for pool in made.values())
     assert Urn(made["just above"]).best(0.02) == 0.0
+    assert made["just above, weights to choose"].weights == WEIGHTS
     assert 0.1 < Urn(made["rising"]).best(0.02) < 1
     assert len({one.score for one in made["rising in steps"].labels}) == pools.LEVELS
     together = pools.grouped_places(made["in groups"])
@@ -106,12 +117,31 @@ def test_so_many_false_promises_chance_allows() -> None:
     assert draws.allowed(40) == 6
 
 
-@pytest.mark.parametrize("name", ["just above", "up and down", "noisy top", "rising in steps"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        "just above", "just above, weights to choose", "up and down", "noisy top", "rising in steps",
+    ],
+)  # fmt: skip
 def test_promises_are_false_as_seldom_as_stated(name: str) -> None:
     (pool,) = (one for one in pools.made_up(0.05, 1_500, 3) if one.name == name)
     row = draws.row(Urn(pool), 250, 0.05, 30, 3, lambda: None)
     assert row["holds"] == "yes"
     assert row["labels"] == 250
+
+
+def test_what_is_served_is_what_the_chosen_weight_serves() -> None:
+    labels = [
+        pools.labelled(
+            f"a{at}", f"b{at}", at % 2 == 0, 0.6 + at / 3000, 1.0 if at % 2 == 0 else 0.3
+        )
+        for at in range(600)
+    ]
+    urn = Urn(Pool("the cosine knows", False, labels, weights=WEIGHTS))
+    found = urn.draw(400, 0.05, np.random.default_rng(1))
+    assert (found.promised, found.risk) == (True, 0.0)
+    assert found.share > 0.4
+    assert urn.best(0.05) == pytest.approx(0.525, abs=0.01)
 
 
 def test_how_many_labels_it_takes_is_said() -> None:

@@ -106,6 +106,48 @@ def test_a_judge_labels_what_was_drawn_and_withdraws_what_no_longer_holds(
     )
 
 
+def test_the_cosine_counts_beside_the_score_where_that_is_what_was_promised(
+    open_face: Open, embedder: AngleEmbedder
+) -> None:
+    verifier = ScriptedVerifier({(SAME, STORED): 0.6, (ALSO, STORED): 0.6})
+    face = open_face(embedder=embedder, verifier=verifier, max_wrong=0.01)
+    face.fill(asked(STORED), "Click on reset.")
+    promise(face, threshold=0.5, decider="scripted+guards-2", similarity_weight=20.0)
+    assert isinstance(face.lookup(asked(SAME)), Hit)
+    outcome = face.lookup(asked(ALSO))
+    assert outcome.reason is Reason.VERIFIER
+    assert "0.6000 before similarity 0.9397 counted at 20" in outcome.detail
+
+
+TWO = {"best": 0.0, "nearest": 36.0, "asked": 37.0}
+
+
+def of_two(open_face: Open, cited: str) -> Face:
+    """Return a cache with two candidates: the better one by its score is the farther one."""
+    verifier = ScriptedVerifier(
+        {("asked", "best"): 0.9, ("asked", "nearest"): 0.7, ("nearest", "best"): 0.1}
+    )
+    face = open_face(embedder=AngleEmbedder(TWO), verifier=verifier, max_wrong=0.01, sample=1.0)
+    for name, text in (("best", cited), ("nearest", "here")):
+        chunk = Evidence(source="a.md", text=text)
+        face.fill(Request(question=name, model="m", evidence=(chunk,)), name)
+    promise(face, threshold=0.5, decider="scripted+guards-2", similarity_weight=20.0)
+    return face
+
+
+def test_what_is_promised_of_the_best_candidate_is_not_given_to_another(open_face: Open) -> None:
+    face = of_two(open_face, "here")
+    outcome = face.lookup(asked("asked"))
+    assert (outcome.reason, "0.9000 before" in outcome.detail) == (Reason.VERIFIER, True)
+
+
+def test_a_candidate_that_other_evidence_speaks_against_is_not_the_best(open_face: Open) -> None:
+    face = of_two(open_face, "elsewhere")
+    chunk = Evidence(source="a.md", text="here")
+    hit = face.lookup(Request(question="asked", model="m", evidence=(chunk,)))
+    assert isinstance(hit, Hit) and hit.entry.question == "nearest"
+
+
 def test_reports_are_kept_as_labels(open_face: Open, embedder: AngleEmbedder) -> None:
     face = open_face(embedder=embedder, calibration=0.9, sample=0.0)
     entry_id = face.fill(asked(STORED), "Click on reset.")

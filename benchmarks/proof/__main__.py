@@ -7,8 +7,9 @@ is not. What is then served of the rest of the pool is wrong at a known rate; a 
 that is above the promised one. It may be in 5 % of the draws (delta), and by chance in a few more:
 `allowed` is what a binomial with 5 % reaches all but once in a hundred.
 
-Real pairs are those of QQP, scored by MiniLM's cosine with guards as vetoes; they are measured on and
-nothing is fitted to them. They are no nearest candidates of a store, so the share served says nothing of
+Real pairs are those of QQP, scored by MiniLM's cosine with guards as vetoes, and by the trained verifier,
+alone and with the cosine counted at a weight that each draw chooses; they are measured on and nothing is
+fitted to them. They are no nearest candidates of a store, so the share served says nothing of
 a cache. Pools that are made up are called so; their risk is known since it was chosen, in one of them so
 that every promise is false.
 """
@@ -26,6 +27,8 @@ from benchmarks.proof import draws, pools
 from benchmarks.proof.draws import Urn
 from benchmarks.proof.pools import Pool
 from benchmarks.report import Row
+from stampcache.calibration import WEIGHTS
+from stampcache.verifying import load
 
 SEED = 7
 _IN_FILE_ONLY = ("group", "draws", "labels", "served at best")
@@ -65,9 +68,12 @@ def arguments() -> Arguments:
 
 
 def real_pools(data: Path, size: Size, verifier: str | None) -> list[Pool]:
-    """Return the pools of QQP: by cosine and guards, and by the verifier if one is given."""
+    """Return the pools of QQP: by cosine and guards, by the trained verifier, by a given one."""
     pairs = pools.qqp(data, size.qqp)
     found = pools.real("QQP, cosine and guards", pools.by_cosine(pairs), SEED)
+    trained = pools.by_trained(pairs, load())
+    found += pools.real("QQP, the trained verifier", trained, SEED)
+    found += pools.real("QQP, the trained verifier, weights to choose", trained, SEED, WEIGHTS)
     if verifier is not None:
         scored = pools.by_verifier(pairs, pools.verifier_of(verifier))
         found += pools.real(f"QQP, {verifier}", scored, SEED)

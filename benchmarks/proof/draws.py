@@ -7,8 +7,9 @@ import numpy as np
 from msgspec import Struct
 
 from benchmarks.proof.pools import SUBJECT, Pool, grouped_places
+from benchmarks.quality.curves import Scores
 from benchmarks.report import Row
-from stampcache.calibration import Labelled, Promise, prove
+from stampcache.calibration import Labelled, Promise, prove, reweighed
 from stampcache.calibration.bounds import at_most
 
 DELTA = 0.05
@@ -29,9 +30,12 @@ class Urn:
     def __init__(self, pool: Pool) -> None:
         self.pool = pool
         self._groups = grouped_places(pool)
-        self._scores = np.array(
-            [-np.inf if one.score is None else one.score for one in pool.labels]
-        )
+        self._by_weight = {
+            weight: np.array([-np.inf if one.score is None else one.score for one in labels])
+            for weight in pool.weights
+            for labels in [reweighed(pool.labels, weight)]
+        }
+        self._scores = self._by_weight[pool.weights[0]]
         self._wrong = np.array([not one.same for one in pool.labels])
 
     def draw(self, count: int, max_wrong: float, chooser: np.random.Generator) -> Drawn:
@@ -46,7 +50,7 @@ class Urn:
             return Drawn(False)
         rest = np.ones(len(self._scores), dtype=np.bool_)
         rest[chosen] = False
-        served = rest & (self._scores >= found.threshold)
+        served = rest & (self._by_weight[found.similarity_weight] >= found.threshold)
         hits = int(served.sum())
         return Drawn(True, hits / int(rest.sum()), int(self._wrong[served].sum()) / max(hits, 1))
 
@@ -59,12 +63,16 @@ class Urn:
             data=self.pool.name,
             made_at=0.0,
             delta=DELTA,
+            weights=self.pool.weights,
         )
 
     def best(self, max_wrong: float) -> float:
         """Return the largest share that could be served at this rate by who knows all labels."""
-        order = np.argsort(-self._scores, kind="stable")
-        scores = self._scores[order]
+        return max(self._best(scores, max_wrong) for scores in self._by_weight.values())
+
+    def _best(self, given: Scores, max_wrong: float) -> float:
+        order = np.argsort(-given, kind="stable")
+        scores = given[order]
         rates = np.cumsum(self._wrong[order]) / np.arange(1, len(order) + 1)
         ends = np.append(scores[1:] < scores[:-1], True) & np.isfinite(scores)
         fitting = np.flatnonzero(ends & (rates <= max_wrong))

@@ -1,5 +1,6 @@
 """Large pools of labelled pairs: real ones of QQP, and made-up ones whose risk is known."""
 
+import contextlib
 import gzip
 import importlib
 import json
@@ -9,14 +10,18 @@ from typing import TypeAlias
 
 import numpy as np
 from msgspec import Struct
+from msgspec.structs import replace
 
 from benchmarks.pairs import LONGEST
 from benchmarks.thresholds import unit_rows
-from stampcache.calibration import Labelled, Subject
+from stampcache.calibration import WEIGHTS, Labelled, Subject
 from stampcache.calibration.labels import groups
 from stampcache.embed import as_embedder
+from stampcache.errors import VerifierError
+from stampcache.guards import profile, vetoes
 from stampcache.guards.pair import findings
 from stampcache.ports import Verifier
+from stampcache.verifying import TrainedVerifier
 
 KEPT = 0.1
 LEVELS = 20
@@ -29,12 +34,14 @@ class Pool(Struct, frozen=True):
     """Labelled pairs in groups that share no question; ``real`` or made up.
 
     ``by_group``: groups are drawn from it and not pairs, as where requests of one user come together.
+    ``weights``: how much the cosine may count beside the score, of which each draw chooses.
     """
 
     name: str
     real: bool
     labels: Sequence[Labelled]
     by_group: bool = False
+    weights: Sequence[float] = (0.0,)
 
 
 # -- real ------------------------------------------------------------------------------------------
@@ -50,17 +57,37 @@ def qqp(data: Path, count: int | None) -> list[tuple[str, str, bool]]:
 def by_cosine(pairs: Sequence[tuple[str, str, bool]]) -> list[Labelled]:
     """Score pairs by MiniLM's cosine; what a guard vetoes has no score, and is not embedded."""
     unguarded = [not findings(asked, stored) for asked, stored, _ in pairs]
+    cosines = cosines_of(pairs, unguarded)
+    return [labelled(*pair, cosine) for pair, cosine in zip(pairs, cosines, strict=True)]
+
+
+def cosines_of(
+    pairs: Sequence[tuple[str, str, bool]], chosen: Sequence[bool]
+) -> list[float | None]:
+    """Return MiniLM's cosine of each pair that is chosen."""
     texts = sorted(
-        {text for pair, open_ in zip(pairs, unguarded, strict=True) if open_ for text in pair[:2]},
+        {text for pair, wanted in zip(pairs, chosen, strict=True) if wanted for text in pair[:2]},
         key=lambda text: (len(text), text),
     )
     place = {text: at for at, text in enumerate(texts)}
     rows = unit_rows(as_embedder("minilm"), texts)
-    cosines = [
-        float(rows[place[pair[0]]] @ rows[place[pair[1]]]) if open_ else None
-        for pair, open_ in zip(pairs, unguarded, strict=True)
+    return [
+        float(rows[place[pair[0]]] @ rows[place[pair[1]]]) if wanted else None
+        for pair, wanted in zip(pairs, chosen, strict=True)
     ]
-    return [labelled(*pair, cosine) for pair, cosine in zip(pairs, cosines, strict=True)]
+
+
+def by_trained(pairs: Sequence[tuple[str, str, bool]], verifier: TrainedVerifier) -> list[Labelled]:
+    """Score pairs by the trained verifier, with their cosines beside; what is vetoed has no score."""
+    clear = [not vetoes(profile(asked), profile(stored)) for asked, stored, _ in pairs]
+    found = []
+    for pair, cosine in zip(pairs, cosines_of(pairs, clear), strict=True):
+        score = None
+        if cosine is not None:
+            with contextlib.suppress(VerifierError):  # it abstains, which is never served
+                score = verifier.asking(pair[0]).score(pair[1], b"", cosine)
+        found.append(labelled(*pair, score, cosine or 0.0))
+    return found
 
 
 def by_verifier(pairs: Sequence[tuple[str, str, bool]], verifier: Verifier) -> list[Labelled]:
@@ -76,20 +103,24 @@ def verifier_of(name: str) -> Verifier:
     return verifier
 
 
-def labelled(asked: str, stored: str, same: bool, score: float | None) -> Labelled:
+def labelled(
+    asked: str, stored: str, same: bool, score: float | None, similarity: float | None = None
+) -> Labelled:
     return Labelled(
         asked=asked,
         stored=stored,
         same=same,
         score=score,
-        similarity=score or 0.0,
+        similarity=(score or 0.0) if similarity is None else similarity,
         labeller="the pool",
         at=0.0,
         subject=SUBJECT,
     )
 
 
-def real(name: str, labels: Sequence[Labelled], seed: int) -> list[Pool]:
+def real(
+    name: str, labels: Sequence[Labelled], seed: int, weights: Sequence[float] = (0.0,)
+) -> list[Pool]:
     """Return the pool as it is, and one with a tenth of its different pairs.
 
     Most pairs of QQP were picked for being near each other and different, and a tenth of its labels is
@@ -98,8 +129,8 @@ def real(name: str, labels: Sequence[Labelled], seed: int) -> list[Pool]:
     chooser = np.random.default_rng(seed)
     fewer = [one for one in labels if one.same or chooser.random() < KEPT]
     return [
-        Pool(name, True, labels),
-        Pool(f"{name}, fewer different", True, fewer),
+        Pool(name, True, labels, weights=weights),
+        Pool(f"{name}, fewer different", True, fewer, weights=weights),
     ]
 
 
@@ -129,6 +160,7 @@ def made_up(max_wrong: float, size: int, seed: int) -> list[Pool]:
     rising = risk_curves(max_wrong)["rising"]
     pools.append(_pool("rising in steps", at, chooser.random(size) < rising(at)))
     pools.append(_never(max_wrong, size, chooser))
+    pools.append(_never_weighed(max_wrong, size, chooser))
     pools.append(_grouped(rising, size, chooser))
     return pools
 
@@ -150,6 +182,17 @@ def _never(max_wrong: float, size: int, chooser: np.random.Generator) -> Pool:
         wrong[begin + int(chooser.integers(every))] = True
     at = np.arange(size, dtype=np.float64) / size
     return _pool("just above", at, wrong)
+
+
+def _never_weighed(max_wrong: float, size: int, chooser: np.random.Generator) -> Pool:
+    """The same, where cosines say nothing of the label, so that each weight is a chance of its own."""
+    never = _never(max_wrong, size, chooser)
+    cosines = chooser.random(size).tolist()
+    labels = [
+        replace(one, score=0.5 + (one.score or 0.0) / 2.01, similarity=cosine)
+        for one, cosine in zip(never.labels, cosines, strict=True)
+    ]
+    return Pool("just above, weights to choose", False, labels, weights=WEIGHTS)
 
 
 def _grouped(risk: Curve, size: int, chooser: np.random.Generator) -> Pool:

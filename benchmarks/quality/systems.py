@@ -8,6 +8,7 @@ from msgspec import Struct
 from benchmarks.pairs import Pair
 from benchmarks.quality.curves import Scores
 from stampcache import guards
+from stampcache.calibration import WEIGHTS, weighed
 from stampcache.errors import VerifierError
 from stampcache.verifying import TrainedVerifier
 
@@ -70,6 +71,12 @@ def vetoed(pairs: Sequence[Pair], ours_: System) -> System:
         not guards.vetoes(guards.profile(one.asked), guards.profile(one.stored)) for one in pairs
     ]
     return System("ours and vetoes", np.where(clear, ours_.scores, NEVER), ours_.threshold)
+
+
+def counted(ours_: System, similarities: Scores) -> list[Scores]:
+    """Return the verifier's scores with the cosine counted at each weight that tuning may choose."""
+    both = [*zip(ours_.scores.tolist(), similarities.tolist(), strict=True)]
+    return [np.array([weighed(*one, weight) for one in both]) for weight in WEIGHTS]
 
 
 def oracle(pairs: Sequence[Pair]) -> System:

@@ -4,8 +4,9 @@ It needs the store alone, not the application: a pair says by itself what it is 
 """
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from math import pi
+from types import MappingProxyType
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -13,6 +14,7 @@ from msgspec.structs import replace
 from stampcache import flows, pairs
 from stampcache.calibration import (
     DELTA,
+    WEIGHTS,
     Labelled,
     Point,
     Promise,
@@ -22,6 +24,7 @@ from stampcache.calibration import (
     curve,
     digest_of,
     prove,
+    reweighed,
 )
 from stampcache.drivers import Ports, run
 from stampcache.flows.comparing import COSINE
@@ -49,14 +52,16 @@ class Known(Struct, frozen=True):
 class Tuned(Struct, frozen=True):
     """What the labels of one subject prove, and what there was to choose from.
 
-    ``by_cosine`` is the same choice for cosine and guards (``verifier=None``) on the same pairs, where a
-    verifier decides: on some questions, as in forums, cosine orders pairs better (ADR 0025).
+    ``points`` are those of the verifier with the cosine counted as it is promised, or not at all where
+    nothing is. ``by_weight`` is the same choice at each weight of the cosine, and ``by_cosine`` that for
+    cosine and guards (``verifier=None``), on the same pairs, where a verifier decides.
     """
 
     subject: Subject
     result: Promise | Refusal
     points: Sequence[Point]
     by_cosine: Sequence[Point] = ()
+    by_weight: Mapping[float, Sequence[Point]] = MappingProxyType({})
 
 
 def known(store: Store) -> Sequence[Known]:
@@ -151,11 +156,15 @@ def tune(store: Store, subject: Subject, *, max_wrong: float, now: float) -> Tun
     again until it holds would have many chances of a false promise: of the chance `DELTA` the n-th
     attempt on other labels takes the part ``6 / (pi n)**2``, and all of them together take no more.
 
+    Where a verifier decides, the cosine may count beside its score, at one of `WEIGHTS`.
+
     Raises:
         ConfigError: ``max_wrong`` is no share, or the store has no entries.
         StoreError: the store failed.
     """
     found = _counting(store)
+    verified = not subject.decider.startswith(f"{COSINE}+")
+    weights = WEIGHTS if verified else (0.0,)
     result = prove(
         found,
         subject,
@@ -164,17 +173,17 @@ def tune(store: Store, subject: Subject, *, max_wrong: float, now: float) -> Tun
         data=DATA,
         made_at=now,
         delta=DELTA * 6 / (pi * _attempt(store, subject, max_wrong, found)) ** 2,
+        weights=weights,
     )
     if isinstance(result, Promise):
         record = pairs.promise_record(result)
         store.shelf.keep(pairs.PROMISES, [record], most=pairs.PROMISES_KEPT)
-    return Tuned(subject, result, curve(found, subject), _by_cosine(found, subject))
-
-
-def _by_cosine(found: Sequence[Labelled], subject: Subject) -> Sequence[Point]:
-    if subject.decider.startswith(f"{COSINE}+"):
-        return ()
-    return curve([replace(one, score=_cosine_of(one)) for one in found], subject)
+    choice = {weight: curve(reweighed(found, weight), subject) for weight in weights}
+    points = choice[result.similarity_weight if isinstance(result, Promise) else 0.0]
+    if not verified:
+        return Tuned(subject, result, points)
+    by_cosine = curve([replace(one, score=_cosine_of(one)) for one in found], subject)
+    return Tuned(subject, result, points, by_cosine, choice)
 
 
 def _cosine_of(label: Labelled) -> float | None:

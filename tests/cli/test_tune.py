@@ -241,8 +241,10 @@ def test_cosine_and_guards_are_shown_beside_a_verifier(
     by_verifier(store)
     picture = tmp_path / "choice.svg"
     shown = run("tune", store.url, "--max-wrong", "0.1", "--plot", str(picture)).stdout
-    assert "none by this verifier, 50.0% by cosine and guards (verifier=None)" in shown
-    assert "cosine and guards instead" in picture.read_text(encoding="utf-8")
+    assert "none by this verifier alone, 52.5% with the cosine counted at 5," in shown
+    assert "50.0% by cosine and guards (verifier=None)" in shown
+    for line in ("cosine and guards instead", "cosine counted at 5", "cosine counted at 20"):
+        assert line in picture.read_text(encoding="utf-8")
     whole = run("tune", store.url, "--max-wrong", "0.1", "--json").stdout
     assert '"points_by_cosine":[{"threshold":0.95,"pairs":40,"hits":20,"wrong":0' in "".join(
         whole.split()

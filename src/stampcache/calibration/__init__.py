@@ -20,6 +20,7 @@ from stampcache.calibration.thresholds import (
     as_calibration,
     calibration_for,
 )
+from stampcache.calibration.weighing import WEIGHTS, reweighed, weighed
 
 __all__ = [
     "DELTA",
@@ -27,6 +28,7 @@ __all__ = [
     "MINILM",
     "MULTILINGUAL",
     "REPORT",
+    "WEIGHTS",
     "Calibration",
     "Interval",
     "Labelled",
@@ -47,6 +49,8 @@ __all__ = [
     "needed",
     "promises_from",
     "prove",
+    "reweighed",
     "watched",
+    "weighed",
     "within",
 ]

@@ -98,7 +98,7 @@ def watched(promise: Promise, labels: Iterable[Labelled]) -> Monitor:
     of_draw: dict[tuple[str, str, float], bool] = {}
     for label in labels:
         covered = label.sampled and label.served and label.subject == promise.subject
-        reached = label.score is not None and label.score >= promise.threshold
+        reached = label.score is not None and promise.reached(label.score, label.similarity)
         if covered and reached and label.drawn_at >= promise.made_at:
             of_draw[label.asked, label.stored, label.drawn_at] = label.same
     monitor = monitor_of(promise)

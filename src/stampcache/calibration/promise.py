@@ -9,6 +9,7 @@ from msgspec import Struct
 
 from stampcache.calibration.bounds import Interval, check_share
 from stampcache.calibration.labels import Subject
+from stampcache.calibration.weighing import weighed
 from stampcache.errors import ConfigError
 
 VERSION = 1
@@ -54,7 +55,8 @@ class Promise(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     It holds for its subject, for a store of about ``entries`` entries, for requests like those of
     ``data``, and for "wrong" as its ``labellers`` see it (pairs labelled by each). ``pairs`` were
     labelled, in ``groups`` that share no question; ``served`` of them score at or above the threshold,
-    ``wrong`` of these are wrong. ``digest`` is that of the labels, ``made_at`` in epoch seconds.
+    ``wrong`` of these are wrong. ``digest`` is that of the labels, ``made_at`` in epoch seconds. Scores
+    are `weighed` with the cosine at ``similarity_weight`` before they are compared with the threshold.
 
     Raises:
         ConfigError: ``max_wrong`` or ``delta`` is no share, or the format is of another version.
@@ -74,6 +76,7 @@ class Promise(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     labellers: Mapping[str, int]
     made_at: float
     digest: str
+    similarity_weight: float = 0.0
     version: int = VERSION
 
     def __post_init__(self) -> None:
@@ -87,17 +90,24 @@ class Promise(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     def __str__(self) -> str:
         """Print the whole statement, with what it was proved on."""
         low, high = self._sizes()
+        counted = (
+            f", the cosine counted at {self.similarity_weight:g}," if self.similarity_weight else ""
+        )
         by = ", ".join(f"{name} ({count:,})" for name, count in sorted(self.labellers.items()))
         day = np.datetime64(int(self.made_at), "s").astype("datetime64[D]")
         return (
             f"At most {percent(self.max_wrong)} of the semantic hits in namespace "
             f"{self.subject.namespace!r} are wrong, at {percent(1 - self.delta)} confidence: with the "
-            f"embedder {self.subject.embedder}, decided by {self.subject.decider} at "
+            f"embedder {self.subject.embedder}, decided by {self.subject.decider}{counted} at "
             f"{self.threshold:.4f} or above, while the store holds {low:,} to {high:,} entries. Proved "
             f"on {day} with {self.pairs:,} pairs in {self.groups:,} groups from {self.data}, a store of "
             f"{self.entries:,} entries, labelled by {by}: {self.share} of them are served, "
             f"{self.served:,}, with {self.wrong:,} wrong among these."
         )
+
+    def reached(self, score: float, similarity: float) -> bool:
+        """Tell whether a pair with this score and cosine is one of the hits that it speaks of."""
+        return weighed(score, similarity, self.similarity_weight) >= self.threshold
 
     def _sizes(self) -> tuple[int, int]:
         return int(-(-self.entries // GROWTH)), int(self.entries * GROWTH)

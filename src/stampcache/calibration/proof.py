@@ -4,6 +4,8 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from itertools import product
 
+from msgspec import Struct
+
 from stampcache.calibration.bounds import check_share, interval
 from stampcache.calibration.labels import (
     Labelled,
@@ -15,6 +17,7 @@ from stampcache.calibration.labels import (
 )
 from stampcache.calibration.promise import DELTA, Lack, Promise, Refusal, goal, percent
 from stampcache.calibration.sequence import Claim, Failure, claimed
+from stampcache.calibration.weighing import reweighed
 from stampcache.errors import ConfigError
 
 
@@ -27,6 +30,7 @@ def prove(
     data: str,
     made_at: float,
     delta: float = DELTA,
+    weights: Sequence[float] = (0.0,),
 ) -> Promise | Refusal:
     """Return a promise that at most ``max_wrong`` of the hits are wrong, or why these labels bear none.
 
@@ -34,6 +38,9 @@ def prove(
     and the threshold holds for both: with every pair for itself, which is right where requests come
     independently of each other, and with one pair of each group that shares questions, which is right
     where they do not, and a popular question counts once.
+
+    With several ``weights`` it is tried at each, the first at half of ``delta`` and the others at equal
+    parts of the rest. So all that is proved holds together, and what serves most is promised.
 
     Args:
         labels: of real nearest candidates, drawn at random from what is asked, whatever they score.
@@ -43,22 +50,26 @@ def prove(
         data: where the pairs are from, in words.
         made_at: now, in epoch seconds.
         delta: the chance that the promise is false.
+        weights: how much the cosine may count beside the score (`WEIGHTS`); fixed beforehand.
 
     Raises:
-        ConfigError: a share is not between 0 and 1, or ``entries`` below 1.
+        ConfigError: a share is not between 0 and 1, ``entries`` below 1, or there are no weights.
     """
     check_share("max_wrong", max_wrong)
     check_share("delta", delta)
     if entries < 1:
         raise ConfigError(f"entries= is {entries}; say how many entries the store had.")
+    if not weights:
+        raise ConfigError("weights= is empty; give (0.0,) where the score counts alone.")
     pairs = settled(labels, subject)
     grouped = groups(pairs)
-    found = _both(pairs, one_each(grouped), max_wrong, delta)
+    found = _best(pairs, one_each(grouped), weights, max_wrong, delta)
     if isinstance(found, Refusal):
         return found
-    served = [one for one in pairs if one.score is not None and one.score >= found]
+    served = found.served
     return Promise(
-        threshold=found,
+        threshold=found.threshold,
+        similarity_weight=found.weight,
         max_wrong=max_wrong,
         delta=delta,
         subject=subject,
@@ -73,6 +84,38 @@ def prove(
         made_at=made_at,
         digest=digest_of(pairs),
     )
+
+
+class _Proved(Struct, frozen=True):
+    weight: float
+    threshold: float
+    served: Sequence[Labelled]
+
+
+def _best(
+    pairs: Sequence[Labelled],
+    single: Sequence[Labelled],
+    weights: Sequence[float],
+    max_wrong: float,
+    delta: float,
+) -> _Proved | Refusal:
+    """Return what serves most of what is proved at any weight, or why nothing is at the first."""
+    best: _Proved | None = None
+    refusals: list[Refusal] = []
+    for weight, part in zip(weights, _parts(len(weights), delta), strict=True):
+        every = reweighed(pairs, weight)
+        found = _both(every, reweighed(single, weight), max_wrong, part)
+        if isinstance(found, Refusal):
+            refusals.append(found)
+            continue
+        served = [one for one in every if one.score is not None and one.score >= found]
+        if best is None or len(served) > len(best.served):
+            best = _Proved(weight, found, served)
+    return best or refusals[0]
+
+
+def _parts(count: int, delta: float) -> Sequence[float]:
+    return [delta] if count == 1 else [delta / 2] + [delta / 2 / (count - 1)] * (count - 1)
 
 
 def _both(

@@ -156,6 +156,7 @@ def _as_json(tuned: Tuned, known: Known) -> dict[str, object]:
         "unsaid": known.unsaid,
         "points": to_builtins(tuned.points),
         "points_by_cosine": to_builtins(tuned.by_cosine),
+        "points_by_weight": {f"{at:g}": to_builtins(of) for at, of in tuned.by_weight.items()},
     }
 
 
@@ -179,13 +180,22 @@ def _show(
 
 
 def _beside(tuned: Tuned, max_wrong: float) -> str:
-    """Say what cosine and guards would have served of the same pairs."""
-    here, there = (within(points, max_wrong) for points in (tuned.points, tuned.by_cosine))
-    mine, theirs = (f"{one.share.share:.1%}" if one else "none" for one in (here, there))
-    return (
-        f"Of these pairs, with at most {max_wrong:.1%} of hits seen to be wrong: {mine} by this "
-        f"verifier, {theirs} by cosine and guards (verifier=None)."
+    """Say what would have been served of the same pairs with the cosine counted, and by it and guards."""
+    by_weight = ", ".join(
+        f"{_most(points, max_wrong)} with the cosine counted at {weight:g}"
+        for weight, points in tuned.by_weight.items()
+        if weight
     )
+    return (
+        f"Of these pairs, with at most {max_wrong:.1%} of hits seen to be wrong: "
+        f"{_most(tuned.by_weight[0.0], max_wrong)} by this verifier alone, {by_weight}, "
+        f"{_most(tuned.by_cosine, max_wrong)} by cosine and guards (verifier=None)."
+    )
+
+
+def _most(points: Sequence[Point], max_wrong: float) -> str:
+    best = within(points, max_wrong)
+    return f"{best.share.share:.1%}" if best else "none"
 
 
 def _named(subject: Subject) -> str:

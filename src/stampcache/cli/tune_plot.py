@@ -29,11 +29,13 @@ def draw(tuned: Sequence[Tuned], path: Path, *, max_wrong: float) -> None:
         name = f"{one.subject.namespace}: {one.subject.decider}"
         (line,) = axes.plot(share, wrong, label=name)
         axes.fill_between(share, low, high, alpha=0.2, color=line.get_color())
-        if one.by_cosine:
+        counted = {f"cosine counted at {at:g}": of for at, of in one.by_weight.items() if at}
+        beside = {**counted, "cosine and guards instead": one.by_cosine} if one.by_cosine else {}
+        for style, (label, points) in zip(("-.", (0, (1, 1)), "--"), beside.items(), strict=False):
             axes.plot(
-                [100 * point.share.share for point in one.by_cosine],
-                [100 * point.wrong_rate.share for point in one.by_cosine],
-                color=line.get_color(), linestyle="--", label="cosine and guards instead",
+                [100 * point.share.share for point in points],
+                [100 * point.wrong_rate.share for point in points],
+                color=line.get_color(), linestyle=style, linewidth=1, label=label,
             )  # fmt: skip
         if isinstance(one.result, Promise):
             proved = 100 * one.result.share.share

@@ -109,13 +109,16 @@ def _choose(ask: Ask, seen: Seen, candidates: Sequence[Candidate]) -> Flow[Outco
             finding = yield from consulted(ask, one, finding)
         if finding is None:
             finding = yield from _held(ask, entry)
-        elif drawn is None and ask.sampled and (yield from _cited(ask, entry)) is None:
-            drawn = one
+        elif drawn is None and (ask.sampled or known.only_best):
+            drawn = one if (yield from _cited(ask, entry)) is None else None
         if finding is None:
             yield from noticed(ask, one, served=True, holds=True)
             return (yield from _served(ask, seen, one))
         seen.reject("meaning", one.told(finding), entry)
         said[entry.id] = finding
+        if known.only_best and drawn is not None:
+            said.setdefault(candidates[0].entry.id, finding)
+            break
     if ranked:
         left = drawn or (best or ranked)[0]
         yield from noticed(ask, left, served=False, holds=left is drawn)

@@ -3,7 +3,7 @@
 from msgspec import Struct
 
 from stampcache import decide
-from stampcache.calibration import LOWEST, Promise, Refusal, Subject
+from stampcache.calibration import LOWEST, Promise, Refusal, Subject, weighed
 from stampcache.decide import Objection
 from stampcache.effects import Flow, Kept, Notice, SamePairs
 from stampcache.errors import StoreError
@@ -16,19 +16,34 @@ from stampcache.pairs import PROMISES, PROMISES_KEPT, Pair, promises_of
 class Bar(Struct, frozen=True):
     """What a candidate must reach: a cosine, a verifier's score where there is one.
 
-    ``unproved`` says why none is served at all.
+    ``unproved`` says why none is served at all. The score is compared with the cosine counted at
+    ``weight``; then what is proved is proved of the best candidate by its score, and of no other.
     """
 
     similarity: float
     score: float | None
     unproved: Objection | None = None
+    weight: float = 0.0
+
+    @property
+    def only_best(self) -> bool:
+        """Where the cosine counts, another candidate may reach the bar that the best one missed."""
+        return self.weight > 0
 
     def against(self, similarity: float, score: float | None) -> Objection | None:
         """Say what a candidate lacks that nothing else speaks against."""
         finding = self.unproved or decide.near(similarity, self.similarity)
         if finding is None and self.score is not None:
-            finding = decide.agreed(score or 0.0, self.score)
+            finding = self._agreed(score or 0.0, similarity, self.score)
         return finding
+
+    def _agreed(self, score: float, similarity: float, threshold: float) -> Objection | None:
+        counted = weighed(score, similarity, self.weight)
+        finding = decide.agreed(counted, threshold)
+        if finding is None or counted == score:
+            return finding
+        whole = f"{score:.4f} before similarity {similarity:.4f} counted at {self.weight:g}"
+        return Objection(finding.reason, f"{finding.detail}; {whole}")
 
 
 class Ranked(Struct, frozen=True):
@@ -80,7 +95,7 @@ def bar(ask: Ask) -> Flow[Bar]:
         return Bar(own, ask.comparing.threshold, Objection(Reason.UNPROVED, str(found)))
     if ask.comparing.threshold is None:
         return Bar(found.threshold, None)
-    return Bar(own, found.threshold)
+    return Bar(own, found.threshold, weight=found.similarity_weight)
 
 
 def promised(ask: Ask, max_wrong: float) -> Flow[Promise | Refusal]:
