@@ -50,6 +50,8 @@ def pair(
     at: float = NOW,
     attempts: int = 0,
     subject: Subject | None = None,
+    weight: float = 0.0,
+    least: float = 0.0,
 ) -> Pair:
     """Return a pair."""
     return Pair(
@@ -65,4 +67,6 @@ def pair(
         sampled=sampled,
         served=served,
         attempts=attempts,
+        weight=weight,
+        least=least,
     )

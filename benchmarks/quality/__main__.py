@@ -24,7 +24,6 @@ from training.verifier.assembling import Embedding
 RATES = (0.01, 0.02, 0.05)
 CROSSED = (0.01, 0.02, 0.03, 0.05, 0.1)
 FEW_WORDS = 0.4
-TUNED = "ours, tuned"
 
 
 def similarities(embedding: Embedding, measured: Measured) -> Scores:
@@ -67,7 +66,7 @@ def crossed_rows(
     ``counted``: ours with the cosine counted at several weights, of which the other half chooses, too.
     """
     same = labels(measured)
-    ways = [(TUNED, counted), *((one.name, [one.scores]) for one in found)]
+    ways = [(systems.TUNED, counted), *((one.name, [one.scores]) for one in found)]
     rows: list[Row] = []
     for name, scores in ways:
         for wrong in CROSSED:
@@ -203,11 +202,9 @@ def main() -> int:
     rows = measure(given.data, given.quick, given.late_interaction)
     report.write(given.json, rows)
     if given.plot is not None:
-        from benchmarks.quality.picture import (
-            draw,
-        )  # matplotlib is loaded only where it is asked for
+        from benchmarks.quality import picture  # matplotlib is loaded only where it is asked for
 
-        draw(rows, given.plot)
+        picture.draw(rows, given.plot)
     return 0
 
 

@@ -7,10 +7,12 @@ import matplotlib as mpl
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from benchmarks.quality.systems import TUNED
 from benchmarks.report import Row
 
 SHOWN = ("fow-cache", "QQP")
 CURVE = "curve (wrong, hits)"
+CROSSED = "cross-fitted hits"
 LINES = ("ours", "cosine", "cosine and guards")
 
 
@@ -21,6 +23,7 @@ def draw(rows: Sequence[Row], path: Path) -> None:
     for axes, name in zip(figure.subplots(1, len(SHOWN)), SHOWN, strict=True):
         mine = [one for one in rows if one.get("data") == name]
         _curves(axes, [one for one in mine if CURVE in one])
+        _tuned(axes, [one for one in mine if one["system"] == TUNED and CROSSED in one])
         _points(axes, [one for one in mine if "hits by default" in one])
         axes.set_title(name)
         axes.set_xlabel("others that are served, %")
@@ -42,6 +45,12 @@ def _curves(axes: Axes, rows: Sequence[Row]) -> None:
             axes.plot(
                 [100 * one for one in wrong], [100 * one for one in hits], lw=width, label=name
             )
+
+
+def _tuned(axes: Axes, rows: Sequence[Row]) -> None:
+    hits = [_percent(one[CROSSED]) for one in rows]
+    wrong = [_percent(one["cross-fitted wrong"]) for one in rows]
+    axes.plot(wrong, hits, marker=".", ls=":", color="black", label="ours, tuned at 1 to 10 %")
 
 
 def _points(axes: Axes, rows: Sequence[Row]) -> None:

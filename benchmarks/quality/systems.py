@@ -13,6 +13,7 @@ from stampcache.errors import VerifierError
 from stampcache.verifying import TrainedVerifier
 
 NEVER = -1.0
+TUNED = "ours, tuned"
 
 
 class System(Struct, frozen=True):

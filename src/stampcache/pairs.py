@@ -30,7 +30,8 @@ class Pair(Struct, frozen=True, kw_only=True, gc=False):
 
     ``score`` is the decider's, ``None`` where a guard vetoes every candidate. ``sampled`` pairs were
     drawn at random; the others were noted because the decider was in doubt, or a user reported them.
-    ``tenant`` and ``scope`` are digests; ``attempts`` to have it labelled have failed.
+    ``weight`` and ``least`` say from which score on the cache served then, with the cosine counted so
+    much. ``tenant`` and ``scope`` are digests; ``attempts`` to have it labelled have failed.
     """
 
     asked: str
@@ -44,6 +45,8 @@ class Pair(Struct, frozen=True, kw_only=True, gc=False):
     at: float
     sampled: bool
     served: bool
+    weight: float = 0.0
+    least: float = 0.0
     attempts: int = 0
 
     @property
@@ -67,6 +70,8 @@ class Pair(Struct, frozen=True, kw_only=True, gc=False):
             sampled=sampled,
             drawn_at=self.at,
             served=self.served,
+            weight=self.weight,
+            least=self.least,
         )
 
 

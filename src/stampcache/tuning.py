@@ -63,6 +63,11 @@ class Tuned(Struct, frozen=True):
     by_cosine: Sequence[Point] = ()
     by_weight: Mapping[float, Sequence[Point]] = MappingProxyType({})
 
+    @property
+    def weight(self) -> float:
+        """How much the cosine counts in ``points``."""
+        return self.result.similarity_weight if isinstance(self.result, Promise) else 0.0
+
 
 def known(store: Store) -> Sequence[Known]:
     """Return the subjects of which there are pairs, those with most labels first.
@@ -172,7 +177,7 @@ def tune(store: Store, subject: Subject, *, max_wrong: float, now: float) -> Tun
         entries=max(1, store.stats().entries),
         data=DATA,
         made_at=now,
-        delta=DELTA * 6 / (pi * _attempt(store, subject, max_wrong, found)) ** 2,
+        delta=DELTA * 6 / (pi * _attempt(store, subject, max_wrong, found, weights)) ** 2,
         weights=weights,
     )
     if isinstance(result, Promise):
@@ -190,11 +195,18 @@ def _cosine_of(label: Labelled) -> float | None:
     return None if findings(label.asked, label.stored) else label.similarity
 
 
-def _attempt(store: Store, subject: Subject, max_wrong: float, found: Sequence[Labelled]) -> int:
-    """Return the number of this attempt to prove it; the same labels again are no further one."""
+def _attempt(
+    store: Store,
+    subject: Subject,
+    max_wrong: float,
+    found: Sequence[Labelled],
+    weights: Sequence[float],
+) -> int:
+    """Return the number of this attempt to prove it; the same labels and weights are no further one."""
     records = store.shelf.kept(pairs.PROMISES, pairs.PROMISES_KEPT)
     of_subject = [label for label in found if label.subject == subject]
-    attempt = pairs.attempt_after(records, subject, max_wrong, digest_of(of_subject))
+    tried = f"{digest_of(of_subject)} {weights}"
+    attempt = pairs.attempt_after(records, subject, max_wrong, tried)
     store.shelf.keep(pairs.PROMISES, [attempt.record], most=pairs.PROMISES_KEPT)
     return attempt.number
 

@@ -61,7 +61,7 @@ def as_verifier(given: GivenVerifier, embedder: Embedder | None) -> AnyVerifier 
             f"A {type(given).__name__} is no verifier; give one with a name, a threshold and "
             "score(asked, stored)."
         )
-    if not isinstance(given.name, str) or given.name in ("", COSINE):
+    if not isinstance(given.name, str) or given.name.partition("+")[0] in ("", COSINE):
         raise ConfigError(
             f"The verifier's name is {given.name!r}; give one that tells its scores from those of others."
         )

@@ -11,7 +11,7 @@ import pytest
 from click.testing import Result
 
 from stampcache import pairs, tuning
-from stampcache.calibration import Promise, Refusal, Subject
+from stampcache.calibration import Promise, Refusal, Subject, prove
 from stampcache.pairs import Pair
 from stampcache.ports import Store
 from stampcache.stores.sqlite import SqliteStore
@@ -243,7 +243,7 @@ def test_cosine_and_guards_are_shown_beside_a_verifier(
     shown = run("tune", store.url, "--max-wrong", "0.1", "--plot", str(picture)).stdout
     assert "none by this verifier alone, 52.5% with the cosine counted at 5," in shown
     assert "50.0% by cosine and guards (verifier=None)" in shown
-    for line in ("cosine and guards instead", "cosine counted at 5", "cosine counted at 20"):
+    for line in ("cosine and guards instead", "the same, cosine counted at 5", "counted at 20"):
         assert line in picture.read_text(encoding="utf-8")
     whole = run("tune", store.url, "--max-wrong", "0.1", "--json").stdout
     assert '"points_by_cosine":[{"threshold":0.95,"pairs":40,"hits":20,"wrong":0' in "".join(
@@ -254,6 +254,58 @@ def test_cosine_and_guards_are_shown_beside_a_verifier(
 def test_nothing_is_shown_beside_cosine_itself(run: Run, store: SqliteStore) -> None:
     label(store, 100)
     assert "verifier=None" not in run("tune", store.url).stdout
+
+
+def test_what_is_shown_is_what_is_promised_where_the_cosine_counts(
+    run: Run, store: SqliteStore
+) -> None:
+    subject = Subject(embedder="toy", decider="a verifier+guards-2")
+    made = []
+    for number in range(900):
+        same = number % 2 == 0
+        one = pair(
+            f"asked {number}", f"stored {number}", subject=subject, at=NOW,
+            score=0.6 + (number * 7919 % 900) / 9_000,
+        )  # fmt: skip
+        one = msgspec.structs.replace(one, similarity=1.0 if same else 0.5)
+        label = one.labelled(same=same, labeller="a test", at=1.0, sampled=True)
+        made.append(pairs.label_record(one, label))
+    store.shelf.keep(pairs.LABELS, made, most=pairs.LABELS_KEPT)
+    tuned = tuning.tune(store, subject, max_wrong=0.05, now=NOW)
+    assert isinstance(tuned.result, Promise)
+    assert tuned.weight == tuned.result.similarity_weight > 0
+    assert tuned.points == tuned.by_weight[tuned.weight] != tuned.by_weight[0.0]
+    assert (
+        f"the cosine counted at {tuned.weight:g}"
+        in run("tune", store.url, "--max-wrong", "0.05").stdout
+    )
+
+
+def test_cosine_and_guards_are_proved_with_the_whole_of_delta(store: SqliteStore) -> None:
+    label(store, 4_000)
+    tuned = tuning.tune(store, SUBJECT, max_wrong=0.01, now=NOW)
+    assert isinstance(tuned.result, Promise)
+    alone = prove(
+        tuning.labels(store), SUBJECT, max_wrong=0.01, entries=1, data=tuning.DATA, made_at=NOW,
+        delta=tuned.result.delta,
+    )  # fmt: skip
+    assert (tuned.result, tuned.weight, dict(tuned.by_weight)) == (alone, 0.0, {})
+
+
+def test_other_weights_on_the_same_labels_are_another_attempt(
+    store: SqliteStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    by_verifier(store)
+    subject = Subject(embedder="toy", decider="a verifier+guards-2")
+
+    def number() -> int:
+        tuning.tune(store, subject, max_wrong=0.1, now=NOW)
+        records = store.shelf.kept(pairs.PROMISES, pairs.PROMISES_KEPT)
+        return pairs.attempt_after(records, subject, 0.1, "others").number - 1
+
+    assert (number(), number()) == (1, 1)
+    monkeypatch.setattr(tuning, "WEIGHTS", (0.0, 7.0))
+    assert number() == 2
 
 
 def test_a_picture_that_cannot_be_drawn_is_told(

@@ -11,6 +11,7 @@ from stampcache.effects import (
     Fence,
     Fetch,
     Kept,
+    Late,
     Nearest,
     Note,
     Notice,
@@ -20,7 +21,8 @@ from stampcache.effects import (
 )
 from stampcache.errors import StoreError, VerifierError
 from stampcache.flows import Ask
-from stampcache.model import Reason
+from stampcache.freshness import Freshness
+from stampcache.model import Candidate, Reason
 from stampcache.outcome import Hit, Stale
 from stampcache.pairs import Pair, promise_record, withdrawal_record
 from stampcache.ports import Sameness
@@ -248,3 +250,89 @@ def test_a_judge_is_not_asked_where_the_verifier_is_sure_or_nothing_is_recorded(
     assert outcome.reason is Reason.VERIFIER
     explained = ask(rules=CONSULTING, threshold=0.8, record=False)
     assert miss(look(explained, [near()], (Verify, 0.5))).reason is Reason.VERIFIER
+
+
+# -- the best candidate and no other ---------------------------------------------------------------
+
+
+def of_cosine(**options: object) -> tuple[type[Kept], object]:
+    made = promised(threshold=0.5, similarity_weight=20.0, **options)  # type: ignore[arg-type]  # of it
+    return kept(promise_record(made))
+
+
+def two(**options: object) -> list[Candidate]:
+    """Return the nearest with the lower score, and a farther one with the higher."""
+    return [near("n", 0.99), near("best", 0.8, **options)]
+
+
+def test_the_cosine_is_counted_as_it_was_promised() -> None:
+    asked = ask(rules=PROVED, entries=100, threshold=0.5)
+    served: Script = [(Notice, None), (Touch, None)]
+    hit = look(asked, [near(similarity=0.99)], of_cosine(), (Verify, 0.6), *served)
+    assert isinstance(hit, Hit)
+    outcome = miss(look(asked, [near(similarity=0.9)], of_cosine(), (Verify, 0.6)))
+    assert (outcome.reason, outcome.detail) == (
+        Reason.VERIFIER,
+        "score 0.1687 is not in [0.5, 1]; it was 0.6000 before similarity 0.9000 counted at 20",
+    )
+
+
+def test_no_second_candidate_is_served_where_the_cosine_counts() -> None:
+    asked = ask(rules=PROVED, entries=100, threshold=0.5)
+    scores: Script = [(Verify, 0.9), (Verify, 0.98)]
+    outcome = miss(look(asked, two(), of_cosine(), *scores))
+    assert outcome.reason is Reason.VERIFIER
+    assert "it was 0.9800 before similarity 0.8000" in outcome.detail
+    explains = msgspec.structs.replace(asked, explains=True, record=False)
+    told = [check.detail for check in miss(look(explains, two(), of_cosine(), *scores)).trace]
+    assert any("proved of the best candidate alone" in detail for detail in told)
+
+
+def test_no_second_candidate_is_served_for_a_best_one_that_is_doubted() -> None:
+    rules = msgspec.structs.replace(PROVED, freshness=Freshness())
+    asked = ask(rules=rules, entries=100, threshold=0.5)
+    best = near("best", 0.99)
+    doubted = Candidate(msgspec.structs.replace(best.entry, doubtful_at=NOW - 1.0), 0.99)
+    given = [doubted, near("n", 0.98)]
+    scores: Script = [(Verify, 0.99), (Verify, 0.98), (Late, False)]
+    assert miss(look(asked, given, of_cosine(), *scores)).reason is Reason.DOUBTFUL
+    (left,) = noticed(
+        msgspec.structs.replace(asked, sampled=True), list(given), of_cosine(), *scores
+    )
+    assert (left.entry_id, left.score, left.served) == ("p/best", 0.99, False)
+
+
+def test_whether_evidence_holds_is_asked_only_where_that_matters() -> None:
+    asked = ask(rules=PROVED, entries=100, threshold=0.5, evidence=(ONE,))
+    low: Script = [(Verify, 0.7), (Verify, 0.8)]
+    retrieving = msgspec.structs.replace(asked, can_retrieve=True)
+    given = [near("n", 0.9, evidence=(ONE,)), near("best", 0.8, evidence=(ONE,))]
+    assert miss(look(retrieving, given, of_cosine(), *low)).reason is Reason.VERIFIER
+    moved = [near("n", 0.99, evidence=(ONE,)), near("best", 0.8, evidence=(TWO,))]
+    served: Script = [(Notice, None), (Touch, None)]
+    hit = look(asked, moved, of_cosine(), (Verify, 0.9), (Verify, 0.98), *served)
+    assert isinstance(hit, Hit) and hit.entry.id == "p/n"
+
+
+def test_a_promise_of_a_counted_cosine_needs_a_score() -> None:
+    outcome = miss(look(ask(rules=PROVED, entries=100), [near(similarity=0.999)], of_cosine()))
+    assert outcome.reason is Reason.UNPROVED
+    assert "no verifier gives one" in outcome.detail
+
+
+def test_a_pair_says_from_which_score_on_it_was_served() -> None:
+    asked = ask(rules=PROVED, entries=100, threshold=0.5, sampled=True)
+    (pair,) = noticed(asked, [near(similarity=0.99)], of_cosine(), (Verify, 0.9), (Touch, None))
+    assert (pair.served, pair.weight, pair.least, pair.score) == (True, 20.0, 0.5, 0.9)
+    (by_cosine,) = noticed(ask(rules=LEARNING, sampled=True), [near()], (Touch, None))
+    assert (by_cosine.weight, by_cosine.least) == (0.0, 0.9)
+
+
+def test_a_drawn_lookup_leaves_its_best_pair_though_a_judge_had_another_one_served() -> None:
+    rules = msgspec.structs.replace(RULES, proof=Proof(sample=1.0, consult=True))
+    drawn = ask(rules=rules, threshold=0.8, sampled=True)
+    said: Script = [(SamePairs, [Sameness(False, "r")]), (SamePairs, [Sameness(True, "r")])]
+    given = [near("best", 0.95), near("other", 0.94)]
+    scores: Script = [(Verify, 0.75), (Verify, 0.6)]
+    (left,) = noticed(drawn, list(given), *scores, *said, (Touch, None))
+    assert (left.entry_id, left.score, left.served) == ("p/best", 0.75, False)

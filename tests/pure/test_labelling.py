@@ -266,6 +266,26 @@ def test_promises_of_two_rates_on_the_same_labels_are_watched_apart() -> None:
     assert ended == {0.01: True, 0.5: False}
 
 
+@pytest.mark.parametrize(
+    ("weight", "least", "counts"),
+    [(5.0, 0.5, True), (5.0, 0.4, True), (5.0, 0.6, False), (0.0, 0.5, False), (20.0, 0.5, False)],
+)
+def test_a_promise_is_watched_by_hits_of_who_serves_all_that_it_speaks_of(
+    weight: float, least: float, counts: bool
+) -> None:
+    promise = promised(max_wrong=0.01, threshold=0.5, similarity_weight=5.0)
+    drawn = [pair(stored=str(at), weight=weight, least=least) for at in range(40)]
+    labels = [one.labelled(same=False, labeller="j", at=NOW, sampled=True) for one in drawn]
+    assert watched(promise, labels).withdrawn is counts
+
+
+def test_a_pair_that_a_promise_does_not_reach_is_none_of_its_hits() -> None:
+    promise = promised(max_wrong=0.01, threshold=0.9, similarity_weight=20.0)
+    drawn = [pair(stored=str(at), score=0.95, weight=20.0) for at in range(40)]
+    labels = [one.labelled(same=False, labeller="j", at=NOW, sampled=True) for one in drawn]
+    assert watched(promise, labels).judged == 0
+
+
 def test_reports_are_labels_but_no_samples() -> None:
     world = World()
     world.promise()

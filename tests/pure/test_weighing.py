@@ -2,10 +2,12 @@
 
 import math
 
+import msgspec
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from stampcache.calibration import WEIGHTS, Labelled, Promise, Refusal, Subject, prove, weighed
 from stampcache.calibration.weighing import reweighed
@@ -134,9 +136,52 @@ def test_what_may_be_chosen_from_costs_labels() -> None:
     assert chosen.needed == 369
 
 
-def test_some_weight_must_be_given() -> None:
-    with pytest.raises(ConfigError, match="weights= is empty"):
-        proof(told_by_cosine(10), weights=())
+@pytest.mark.parametrize(
+    ("weights", "part"),
+    [
+        ((), "give different ones"),
+        ((5.0, 5.0), "give different ones"),
+        ((0.0, -1.0), "is -1.0"),
+        ((math.nan,), "is nan"),
+        ((math.inf,), "is inf"),
+    ],
+)
+def test_what_is_no_choice_of_weights_is_refused(weights: tuple[float, ...], part: str) -> None:
+    with pytest.raises(ConfigError, match=part):
+        proof(told_by_cosine(10), weights=weights)
+
+
+def test_a_promise_of_no_weight_is_refused() -> None:
+    promise = proof(told_by_cosine(800))
+    assert isinstance(promise, Promise)
+    with pytest.raises(ConfigError, match=r"is -5.0"):
+        replace(promise, similarity_weight=-5.0)
+
+
+def test_a_promise_of_before_counts_no_cosine() -> None:
+    promise = proof(told_by_cosine(800))
+    assert isinstance(promise, Promise)
+    told = msgspec.to_builtins(promise)
+    assert msgspec.convert(told, Promise) == promise
+    del told["similarity_weight"]
+    assert msgspec.convert(told, Promise).similarity_weight == 0.0
+
+
+@pytest.mark.parametrize(("by", "count"), [("score", 369), ("cosine", 438)])
+def test_the_parts_of_delta_sum_up_to_it(by: str, count: int) -> None:
+    """So many pairs without an error prove 1 % at a half of 5 %, and so many at a quarter."""
+    fall = [1 - at / 10_000 for at in range(count)]
+    pairs = [(one, 0.9) if by == "score" else (0.9, one) for one in fall]
+    labels = [label(at, True, *pair) for at, pair in enumerate(pairs)]
+    found = proof(labels, 0.01)
+    assert isinstance(found, Promise)
+    assert found.delta == 0.05 and (found.similarity_weight == 0.0) == (by == "score")
+    assert isinstance(proof(labels[:-1], 0.01), Refusal)
+
+
+def test_a_refusal_names_the_confidence_that_was_asked_for() -> None:
+    refusal = proof([label(1, True, 0.9, 0.9)], 0.01)
+    assert "at 95 % confidence" in str(refusal)
 
 
 def test_a_choice_among_weights_is_false_as_seldom_as_one_alone() -> None:

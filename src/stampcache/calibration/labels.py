@@ -31,8 +31,8 @@ class Labelled(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     cosine. ``labeller`` names who said so, ``at`` when (epoch seconds). ``sampled``: drawn at random
     from the candidates, as a proof needs; what somebody reported of their own accord is not.
     ``drawn_at`` tells one draw of a pair from another (epoch seconds), and ``served`` whether a cache
-    served it then. ``group``: pairs of one group depend on each other; empty: those that share a
-    question do.
+    served it then, which it did from the score ``least`` on, with the cosine counted at ``weight``.
+    ``group``: pairs of one group depend on each other; empty: those that share a question do.
 
     Raises:
         ConfigError: the score is no finite number.
@@ -50,6 +50,8 @@ class Labelled(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     group: str = ""
     drawn_at: float = 0.0
     served: bool = False
+    weight: float = 0.0
+    least: float = 0.0
 
     def __post_init__(self) -> None:
         if self.score is not None and not isfinite(self.score):

@@ -92,6 +92,9 @@ def monitor_of(promise: Promise, *, alarm: float = ALARM) -> Monitor:
 def watched(promise: Promise, labels: Iterable[Labelled]) -> Monitor:
     """Return the monitor of a promise after all labels, oldest first, of hits that it speaks of.
 
+    Those are hits of caches that served all that it speaks of, and count the cosine as it does: what two
+    ways to decide have in common may be wrong more often than what either serves.
+
     It is reckoned from the labels each time, so that of two who add some at once neither undoes what the
     other one saw. Each draw counts once, by its latest label; reports are no draws.
     """
@@ -99,7 +102,8 @@ def watched(promise: Promise, labels: Iterable[Labelled]) -> Monitor:
     for label in labels:
         covered = label.sampled and label.served and label.subject == promise.subject
         reached = label.score is not None and promise.reached(label.score, label.similarity)
-        if covered and reached and label.drawn_at >= promise.made_at:
+        whole = label.weight == promise.similarity_weight and label.least <= promise.threshold
+        if covered and reached and whole and label.drawn_at >= promise.made_at:
             of_draw[label.asked, label.stored, label.drawn_at] = label.same
     monitor = monitor_of(promise)
     for same in of_draw.values():

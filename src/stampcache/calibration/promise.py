@@ -9,7 +9,7 @@ from msgspec import Struct
 
 from stampcache.calibration.bounds import Interval, check_share
 from stampcache.calibration.labels import Subject
-from stampcache.calibration.weighing import weighed
+from stampcache.calibration.weighing import check_weights, weighed
 from stampcache.errors import ConfigError
 
 VERSION = 1
@@ -59,7 +59,8 @@ class Promise(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     are `weighed` with the cosine at ``similarity_weight`` before they are compared with the threshold.
 
     Raises:
-        ConfigError: ``max_wrong`` or ``delta`` is no share, or the format is of another version.
+        ConfigError: ``max_wrong`` or ``delta`` is no share, the weight no weight, or the format is of
+            another version.
     """
 
     threshold: float
@@ -82,6 +83,7 @@ class Promise(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     def __post_init__(self) -> None:
         check_share("max_wrong", self.max_wrong)
         check_share("delta", self.delta)
+        check_weights((self.similarity_weight,))
         if self.version != VERSION:
             raise ConfigError(
                 f"The promise has version {self.version}, this release reads {VERSION}; tune again."
@@ -99,7 +101,7 @@ class Promise(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
             f"At most {percent(self.max_wrong)} of the semantic hits in namespace "
             f"{self.subject.namespace!r} are wrong, at {percent(1 - self.delta)} confidence: with the "
             f"embedder {self.subject.embedder}, decided by {self.subject.decider}{counted} at "
-            f"{self.threshold:.4f} or above, while the store holds {low:,} to {high:,} entries. Proved "
+            f"{self.threshold:.4g} or above, while the store holds {low:,} to {high:,} entries. Proved "
             f"on {day} with {self.pairs:,} pairs in {self.groups:,} groups from {self.data}, a store of "
             f"{self.entries:,} entries, labelled by {by}: {self.share} of them are served, "
             f"{self.served:,}, with {self.wrong:,} wrong among these."

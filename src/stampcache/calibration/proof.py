@@ -17,7 +17,7 @@ from stampcache.calibration.labels import (
 )
 from stampcache.calibration.promise import DELTA, Lack, Promise, Refusal, goal, percent
 from stampcache.calibration.sequence import Claim, Failure, claimed
-from stampcache.calibration.weighing import reweighed
+from stampcache.calibration.weighing import check_weights, reweighed
 from stampcache.errors import ConfigError
 
 
@@ -53,14 +53,13 @@ def prove(
         weights: how much the cosine may count beside the score (`WEIGHTS`); fixed beforehand.
 
     Raises:
-        ConfigError: a share is not between 0 and 1, ``entries`` below 1, or there are no weights.
+        ConfigError: a share is not between 0 and 1, ``entries`` below 1, or weights no choice.
     """
     check_share("max_wrong", max_wrong)
     check_share("delta", delta)
     if entries < 1:
         raise ConfigError(f"entries= is {entries}; say how many entries the store had.")
-    if not weights:
-        raise ConfigError("weights= is empty; give (0.0,) where the score counts alone.")
+    check_weights(weights)
     pairs = settled(labels, subject)
     grouped = groups(pairs)
     found = _best(pairs, one_each(grouped), weights, max_wrong, delta)
@@ -104,7 +103,7 @@ def _best(
     refusals: list[Refusal] = []
     for weight, part in zip(weights, _parts(len(weights), delta), strict=True):
         every = reweighed(pairs, weight)
-        found = _both(every, reweighed(single, weight), max_wrong, part)
+        found = _both(every, reweighed(single, weight), max_wrong, part, delta)
         if isinstance(found, Refusal):
             refusals.append(found)
             continue
@@ -119,13 +118,17 @@ def _parts(count: int, delta: float) -> Sequence[float]:
 
 
 def _both(
-    pairs: Sequence[Labelled], single: Sequence[Labelled], max_wrong: float, delta: float
+    pairs: Sequence[Labelled],
+    single: Sequence[Labelled],
+    max_wrong: float,
+    part: float,
+    delta: float,
 ) -> float | Refusal:
-    """Return the lowest threshold that both ways of counting prove, or why there is none."""
+    """Return the lowest threshold that both ways of counting prove at a part of delta, or why none."""
     proved: list[Sequence[Claim]] = []
     for counted, unit in ((pairs, "pairs"), (single, "groups of pairs that share no question")):
         scored = [(one.score, one.same) for one in counted if one.score is not None]
-        found = claimed(scored, max_wrong=max_wrong, delta=delta)
+        found = claimed(scored, max_wrong=max_wrong, delta=part)
         if isinstance(found, Failure):
             return _refused(found, len(scored), unit, max_wrong, delta)
         proved.append(found)

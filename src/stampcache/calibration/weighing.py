@@ -1,4 +1,4 @@
-"""How much the cosine counts beside a verifier's score (pure; ADR 0024).
+"""How much the cosine counts beside a verifier's score (pure; ADR 0028).
 
 A verifier that knows near misses gives little for a high cosine, as that is what near misses have.
 Where people ask few of them, as in a forum, the cosine tells much. That is a matter of the traffic, so
@@ -7,11 +7,12 @@ weights that were fixed before any label was seen.
 """
 
 from collections.abc import Iterable, Sequence
-from math import exp
+from math import exp, isfinite
 
 from msgspec.structs import replace
 
 from stampcache.calibration.labels import Labelled
+from stampcache.errors import ConfigError
 
 WEIGHTS = (0.0, 5.0, 20.0)
 """Log-odds that are taken from a score for each unit that the cosine is below 1."""
@@ -26,6 +27,21 @@ def weighed(score: float, similarity: float, weight: float) -> float:
         return score
     odds = score * exp(-weight * max(0.0, 1.0 - similarity))
     return odds / (odds + (1.0 - score))
+
+
+def check_weights(weights: Sequence[float]) -> None:
+    """Refuse what is no choice of weights.
+
+    Raises:
+        ConfigError: there are none, or one is negative, no finite number, or given twice.
+    """
+    if not weights or len({*weights}) < len(weights):
+        raise ConfigError(
+            f"weights= is {weights}; give different ones, (0.0,) for the score alone."
+        )
+    for weight in weights:
+        if not (isfinite(weight) and weight >= 0.0):
+            raise ConfigError(f"The weight of the cosine is {weight}; give a number from 0 on.")
 
 
 def reweighed(labels: Iterable[Labelled], weight: float) -> Sequence[Labelled]:

@@ -204,12 +204,14 @@ def _named(subject: Subject) -> str:
 
 
 def _table(tuned: Tuned, console: Console) -> Table:
-    table = Table("from score", "hits", "of lookups", "wrong of hits", "", title="to choose from")
+    counted = tuned.weight
+    title = f"to choose from, the cosine counted at {counted:g}" if counted else "to choose from"
+    table = Table("from score", "hits", "of lookups", "wrong of hits", "", title=title)
     table.title_justify = "left"
     for point in _some(tuned.points):
         wrong = point.wrong_rate
         table.add_row(
-            f"{point.threshold:.4f}",
+            f"{point.threshold:.4g}",
             f"{point.hits:,} of {point.pairs:,}",
             str(point.share),
             str(wrong),

@@ -1,9 +1,10 @@
 """Hits against wrong hits as a picture, for ``stampcache tune --plot``."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from itertools import cycle
 from pathlib import Path
 
-from stampcache.calibration import Promise
+from stampcache.calibration import Point, Promise
 from stampcache.errors import ConfigError
 from stampcache.tuning import Tuned
 
@@ -11,6 +12,19 @@ try:
     from matplotlib.figure import Figure
 except ImportError as error:
     raise ConfigError("--plot needs matplotlib; run pip install 'stampcache[plots]'.") from error
+
+
+def _counted(weight: float) -> str:
+    return f", cosine counted at {weight:g}" if weight else ""
+
+
+def _beside(tuned: Tuned) -> Iterator[tuple[str, Sequence[Point]]]:
+    """Yield what else there is to choose from where a verifier decides."""
+    for weight, points in tuned.by_weight.items():
+        if weight != tuned.weight:
+            yield f"the same{_counted(weight) or ' alone'}", points
+    if tuned.by_cosine:
+        yield "cosine and guards instead", tuned.by_cosine
 
 
 def draw(tuned: Sequence[Tuned], path: Path, *, max_wrong: float) -> None:
@@ -26,12 +40,10 @@ def draw(tuned: Sequence[Tuned], path: Path, *, max_wrong: float) -> None:
         wrong = [100 * point.wrong_rate.share for point in one.points]
         low = [100 * point.wrong_rate.low for point in one.points]
         high = [100 * point.wrong_rate.high for point in one.points]
-        name = f"{one.subject.namespace}: {one.subject.decider}"
+        name = f"{one.subject.namespace}: {one.subject.decider}{_counted(one.weight)}"
         (line,) = axes.plot(share, wrong, label=name)
         axes.fill_between(share, low, high, alpha=0.2, color=line.get_color())
-        counted = {f"cosine counted at {at:g}": of for at, of in one.by_weight.items() if at}
-        beside = {**counted, "cosine and guards instead": one.by_cosine} if one.by_cosine else {}
-        for style, (label, points) in zip(("-.", (0, (1, 1)), "--"), beside.items(), strict=False):
+        for style, (label, points) in zip(cycle(("-.", ":", "--")), _beside(one), strict=False):
             axes.plot(
                 [100 * point.share.share for point in points],
                 [100 * point.wrong_rate.share for point in points],

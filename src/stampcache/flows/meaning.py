@@ -40,6 +40,8 @@ from stampcache.model import (
 from stampcache.outcome import Check, Hit, Outcome
 from stampcache.ports import Asking, Embedded
 
+_NOT_BEST = Objection(Reason.UNPROVED, "the bound is proved of the best candidate alone")
+
 
 def by_meaning(ask: Ask, seen: Seen) -> Flow[Outcome]:
     """Return the answer to a question that is the same in other words, else why there is none."""
@@ -101,31 +103,40 @@ def _choose(ask: Ask, seen: Seen, candidates: Sequence[Candidate]) -> Flow[Outco
         if one.finding is not None:
             seen.reject("meaning", one.told(one.finding), one.candidate.entry)
     best = sorted([one for one in ranked if one.finding is None], key=lambda one: -one.rank)
-    drawn: Ranked | None = None  # what any threshold at or below its score would serve
-    for one in best:
+    drawn: Ranked | None = None  # the best one whose evidence holds: what a label is about
+    for at, one in enumerate(best):
         entry = one.candidate.entry
-        finding = known.against(one.candidate.similarity, one.score)
+        finding = known.lacks(one)
         if finding is not None and finding.reason is Reason.VERIFIER:
             finding = yield from consulted(ask, one, finding)
+        if finding is None and known.only_best and drawn is not None:
+            finding = _NOT_BEST
+        if finding is None or (drawn is None and _matters(ask, known, best[at + 1 :])):
+            evidence = yield from _cited(ask, entry)
+            finding = finding or evidence
+            drawn = drawn or (one if evidence is None else None)
+        if finding is None and entry.early_at is not None:
+            finding = yield from doubted_now(ask, entry)
         if finding is None:
-            finding = yield from _held(ask, entry)
-        elif drawn is None and (ask.sampled or known.only_best):
-            drawn = one if (yield from _cited(ask, entry)) is None else None
-        if finding is None:
-            yield from noticed(ask, one, served=True, holds=True)
+            kept = (drawn or one) if ask.sampled else one
+            yield from noticed(ask, kept, known, served=kept is one, holds=True)
             return (yield from _served(ask, seen, one))
         seen.reject("meaning", one.told(finding), entry)
         said[entry.id] = finding
-        if known.only_best and drawn is not None:
-            said.setdefault(candidates[0].entry.id, finding)
-            break
+        if finding is _NOT_BEST and drawn is not None:  # of interest is what the best one lacks
+            said[entry.id] = said[drawn.candidate.entry.id]
     if ranked:
         left = drawn or (best or ranked)[0]
-        yield from noticed(ask, left, served=False, holds=left is drawn)
+        yield from noticed(ask, left, known, served=False, holds=left is drawn)
     nearest = said.get(candidates[0].entry.id) if candidates else None
     if nearest is not None and seen.stale is None and seen.finding.reason is Reason.NOT_FOUND:
         seen.finding = nearest
     return seen.outcome(ask)
+
+
+def _matters(ask: Ask, known: Bar, others: Sequence[Ranked]) -> bool:
+    """Tell whether it matters if the evidence of a candidate holds that is not served itself."""
+    return ask.sampled or (known.only_best and any(known.lacks(one) is None for one in others))
 
 
 def _not_compared(ask: Ask, seen: Seen, unproved: Objection) -> Outcome:
@@ -201,14 +212,6 @@ def _served(ask: Ask, seen: Seen, one: Ranked) -> Flow[Hit]:
         trace=tuple(seen.checks),
     )
     return hit if ask.record else (yield from explained(ask, hit))
-
-
-def _held(ask: Ask, entry: Entry) -> Flow[Objection | None]:
-    """Say why the answer to a question that is the same one may not hold now."""
-    finding = yield from _cited(ask, entry)
-    if finding is None and entry.early_at is not None:
-        finding = yield from doubted_now(ask, entry)
-    return finding
 
 
 def _cited(ask: Ask, entry: Entry) -> Flow[Objection | None]:

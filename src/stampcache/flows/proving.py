@@ -17,33 +17,39 @@ class Bar(Struct, frozen=True):
     """What a candidate must reach: a cosine, a verifier's score where there is one.
 
     ``unproved`` says why none is served at all. The score is compared with the cosine counted at
-    ``weight``; then what is proved is proved of the best candidate by its score, and of no other.
+    ``weight`` (ADR 0028). ``only_best``: it is proved of the best candidate by score, and of no other.
     """
 
     similarity: float
     score: float | None
     unproved: Objection | None = None
     weight: float = 0.0
+    only_best: bool = False
 
     @property
-    def only_best(self) -> bool:
-        """Where the cosine counts, another candidate may reach the bar that the best one missed."""
-        return self.weight > 0
+    def least(self) -> float:
+        """What a candidate must reach in what decides."""
+        return self.similarity if self.score is None else self.score
 
-    def against(self, similarity: float, score: float | None) -> Objection | None:
+    def lacks(self, one: "Ranked") -> Objection | None:
         """Say what a candidate lacks that nothing else speaks against."""
+        similarity = one.candidate.similarity
         finding = self.unproved or decide.near(similarity, self.similarity)
         if finding is None and self.score is not None:
-            finding = self._agreed(score or 0.0, similarity, self.score)
+            finding = self._agreed(one.score or 0.0, similarity, self.score)
         return finding
 
     def _agreed(self, score: float, similarity: float, threshold: float) -> Objection | None:
+        if not self.weight:
+            return decide.agreed(score, threshold)
         counted = weighed(score, similarity, self.weight)
-        finding = decide.agreed(counted, threshold)
-        if finding is None or counted == score:
-            return finding
-        whole = f"{score:.4f} before similarity {similarity:.4f} counted at {self.weight:g}"
-        return Objection(finding.reason, f"{finding.detail}; {whole}")
+        if decide.agreed(counted, threshold) is None:
+            return None
+        return Objection(
+            Reason.VERIFIER,
+            f"score {counted:.4g} is not in [{threshold:.4g}, 1]; it was {score:.4f} before "
+            f"similarity {similarity:.4f} counted at {self.weight:g}",
+        )
 
 
 class Ranked(Struct, frozen=True):
@@ -93,9 +99,12 @@ def bar(ask: Ask) -> Flow[Bar]:
     found = promises.covering(subject(ask), max_wrong=proof.max_wrong, entries=ask.entries)
     if isinstance(found, Refusal):
         return Bar(own, ask.comparing.threshold, Objection(Reason.UNPROVED, str(found)))
-    if ask.comparing.threshold is None:
-        return Bar(found.threshold, None)
-    return Bar(own, found.threshold, weight=found.similarity_weight)
+    if ask.comparing.threshold is not None:
+        return Bar(own, found.threshold, None, found.similarity_weight, only_best=True)
+    if found.similarity_weight:
+        odd = "the promise counts the cosine beside a score, and no verifier gives one; tune again"
+        return Bar(own, None, Objection(Reason.UNPROVED, odd))
+    return Bar(found.threshold, None, only_best=True)
 
 
 def promised(ask: Ask, max_wrong: float) -> Flow[Promise | Refusal]:
@@ -123,7 +132,7 @@ def consulted(ask: Ask, one: Ranked, finding: Objection) -> Flow[Objection | Non
     return None if said.same else Objection(Reason.JUDGED, str(said))
 
 
-def noticed(ask: Ask, one: Ranked, *, served: bool, holds: bool) -> Flow[None]:
+def noticed(ask: Ask, one: Ranked, known: Bar, *, served: bool, holds: bool) -> Flow[None]:
     """Remember the pair of this lookup, if it was drawn, or served, or in doubt.
 
     Of a drawn lookup that is the best candidate of those that no guard vetoes and whose evidence
@@ -150,5 +159,7 @@ def noticed(ask: Ask, one: Ranked, *, served: bool, holds: bool) -> Flow[None]:
         at=ask.now,
         sampled=ask.sampled,
         served=served,
+        weight=known.weight,
+        least=known.least,
     )
     yield from Notice(pair, doubtful, ask.generation)
