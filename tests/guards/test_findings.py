@@ -114,6 +114,7 @@ SAME = [
     ("北京的天气", "Beijing的天气"),
     ("为什么天是蓝的", "天为何是蓝的"),
     ("不仅如此还有什么", "还有什么"),
+    ("苹果比梨贵吗", "梨比苹果更便宜吗"),
 ]  # fmt: skip
 
 DIFFERENT = [
@@ -204,6 +205,8 @@ DIFFERENT = [
     ("翻译成英文", "翻译成法文", Guard.LANGUAGE),
     ("从北京到上海的航班", "从上海到北京的航班", Guard.DIRECTION),
     ("小明比小红高吗", "小红比小明高吗", Guard.DIRECTION),
+    ("苹果比梨贵吗", "梨比苹果还贵吗", Guard.DIRECTION),
+    ("从高处到低处要多久", "从低处到高处多久", Guard.DIRECTION),
     ("把美元换成欧元", "把欧元换成美元", Guard.DIRECTION),
     ("为什么退款", "什么时候退款", Guard.QUESTION),
     ("今天的天气", "明天的天气", Guard.DATE),
