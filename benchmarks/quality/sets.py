@@ -68,6 +68,20 @@ def own_groups(count: int) -> Iterator[Pair]:
         yield Pair(chance.choice(group.same), chance.choice(group.others), False, "near miss")
 
 
+def exchanged() -> list[Pair]:
+    """Chinese questions about two things, by other hands: all wordings, and each beside near misses.
+
+    A near miss is not put beside another one: some have both things exchanged, and are the same.
+    """
+    return [
+        Pair(one, other, same, "reworded" if same else "near miss")
+        for group in sources.groups(GROUPS / "chinese")
+        for at, one in enumerate(group.same)
+        for same, others in ((True, group.same[at + 1 :]), (False, group.others))
+        for other in others
+    ]
+
+
 def timeqa(data: Path, count: int) -> list[Pair]:
     """Questions about one relation of one thing at different times: near misses on one evidence."""
     found: list[Pair] = []

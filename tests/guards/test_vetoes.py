@@ -38,28 +38,15 @@ def test_the_one_difference_of_a_measured_kind_is_a_veto(
         ("Give me 5 tips on knots", "Give me 10 ideas for sails"),  # other words differ as well
         ("Give me 5 tips, all or some", "Give me 10 tips"),  # a cue differs as well
         ("Hotels in Munich for two", "Hotels in Berlin"),  # an amount that may be no count does
-        ("今天的天气", "明天的天气"),  # in Chinese directions alone were measured
-        ("从上海到北京要多久？", "坐车从上海到北京多长时间？"),
+        ("今天的天气", "明天的天气"),  # in Chinese nothing was precise on pairs by other hands
+        ("从家到公司怎么走？", "从公司到家怎么走？"),
+        ("从上海到北京多少公里", "从北京到上海多少公里"),
         ("Give me 5 tips", "Give me 5 tips"),
     ],
 )
 def test_anything_else_is_no_veto(asked: str, stored: str) -> None:
     assert vetoes(profile(asked), profile(stored)) == ()
     assert Asked(asked).vetoes(stored, "e") == ()
-
-
-@pytest.mark.parametrize(
-    ("asked", "stored"),
-    [
-        ("从家到公司怎么走？", "从公司到家怎么走？"),
-        ("从上海到北京要多久？", "从北京到上海多长时间？"),
-        ("怎么把美元换成欧元？", "怎么把欧元换成美元？"),
-    ],
-)
-def test_a_direction_is_a_veto_in_chinese(asked: str, stored: str) -> None:
-    (veto,) = vetoes(profile(asked), profile(stored))
-    assert veto.guard is Guard.DIRECTION
-    assert Asked(stored).vetoes(asked, "e")[0].guard is Guard.DIRECTION
 
 
 def test_every_veto_is_said_by_both_questions() -> None:

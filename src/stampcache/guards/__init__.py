@@ -5,10 +5,9 @@ from stampcache.guards.differing import Differences, differences
 from stampcache.guards.pair import Finding, Guard, compare, findings, judge
 from stampcache.guards.profile import Profile, profile
 from stampcache.guards.signals import SIGNALS, weigh
-from stampcache.guards.vetoes import CHINESE_VETOES, VETOES, Shape, vetoes
+from stampcache.guards.vetoes import VETOES, Shape, vetoes
 
 __all__ = [
-    "CHINESE_VETOES",
     "SIGNALS",
     "VETOES",
     "Asked",

@@ -18,6 +18,11 @@ _HAN_ROLES = re.compile(
     r"|(?P<c>[^，。?的]{1,8}?)比(?P<d>[^，。?]{1,8}?)(?=[更还要大小高低好快慢多少贵便])"
     r"|把(?P<e>.{1,8}?)(?:换|转|变|翻译|转换|兑换)[成为](?P<f>.{1,8}?)(?=[的要需怎如有多吗?，。]|$)"
 )
+_HAN_MORE = "更还要"
+_HAN_OPPOSED = frozenset(
+    ["大小", "小大", "高低", "低高", "快慢", "慢快", "多少", "少多", "贵便", "便贵"]
+)
+"""How the words begin that two comparisons end in and that are opposites: 贵, 便宜."""
 
 
 def turned(asked: Profile, stored: Profile) -> bool:
@@ -66,7 +71,10 @@ def _turned_han(one: str, other: str) -> bool:
         return False
     here = [part for part in mine.groups() if part]
     there = [part for part in theirs.groups() if part]
-    return here[0] != here[1] and (here[0], here[1]) == (there[1], there[0])
+    if here[0] == here[1] or (here[0], here[1]) != (there[1], there[0]):
+        return False
+    left, right = one[mine.end() :].lstrip(_HAN_MORE), other[theirs.end() :].lstrip(_HAN_MORE)
+    return mine.lastgroup != "d" or left[:1] + right[:1] not in _HAN_OPPOSED
 
 
 def put_in_place(asked: Profile, stored: Profile) -> tuple[Sequence[str], Sequence[str]]:

@@ -32,9 +32,6 @@ VETOES = frozenset(
 )
 """The shapes whose precision as a veto was measured at 98 % or more on 30 pairs (ADR 0023)."""
 
-CHINESE_VETOES = frozenset({Shape(Guard.DIRECTION, both=True)})
-"""Those of two Chinese questions: 30 pairs were at hand of no other (docs/reference/guards.md)."""
-
 
 def shape_of(finding: Finding) -> Shape:
     """Return of what shape a finding is."""
@@ -44,10 +41,7 @@ def shape_of(finding: Finding) -> Shape:
 def vetoes(asked: Profile, stored: Profile) -> tuple[Finding, ...]:
     """Return the finding that is a veto on serving one question's answer for the other, if any."""
     seen = differences(asked, stored)
-    found = judge(asked, stored, seen)
-    if asked.han and stored.han:
-        return tuple([one for one in found if shape_of(one) in CHINESE_VETOES])
-    only = sole(asked, stored, seen, found)
+    only = sole(asked, stored, seen, judge(asked, stored, seen))
     return (only,) if only and shape_of(only) in VETOES else ()
 
 
@@ -56,7 +50,7 @@ def sole(
 ) -> Finding | None:
     """Return the finding that is the one difference of a pair, or ``None``; always so in Chinese.
 
-    There only a direction is a veto, and that is seen only where no other guard sees anything.
+    No guard reached there what a veto needs (docs/reference/guards.md).
     """
     one, *others = tuple(found) or (None,)
     if one is None or others or asked.han or stored.han:
