@@ -15,7 +15,7 @@ BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
 PROJECTS := pyproject.toml integrations/langchain/pyproject.toml integrations/llama-index/pyproject.toml
 SOURCES := src integrations/langchain/langchain_stampcache integrations/llama-index/llama_index_stampcache
-BENCHES ?= latency thresholds hashing validity watch freshness differential cases conversations overhead proof guards stores witness quality
+BENCHES ?= latency thresholds hashing validity watch freshness differential cases conversations overhead proof guards stores witness quality tuned
 # What has no IO: every branch of it is covered by tests.
 PURE := calibration/*.py canonical.py corpora.py decide.py differing.py effects/*.py eviction.py \
   flows/*.py freshness.py guards/*.py identity.py journal.py judging/reading.py judging/replies.py \

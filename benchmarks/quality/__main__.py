@@ -80,6 +80,26 @@ def crossed_rows(
     return rows
 
 
+def at_peers_rates(
+    measured: Measured, found: Sequence[System], counted: Sequence[Scores]
+) -> list[Row]:
+    """Return what ours, tuned, serves at the wrong rate that each peer has as it is shipped."""
+    same = labels(measured)
+    rows: list[Row] = []
+    for one in found:
+        if one.name.endswith(systems.AS_SHIPPED) and same.any() and not same.all():
+            good, bad = curves.served(one.scores, same, one.threshold)
+            got = curves.cross_tuned(counted, same, bad.value)
+            rows.append(
+                {
+                    "data": measured.name, "peer": one.name, "its hits": f"{good.value:.1%}",
+                    "its wrong": f"{bad.value:.1%}", "ours, tuned: hits": f"{got.hits:.1%}",
+                    "wrong": f"{got.wrong:.1%}",
+                }
+            )  # fmt: skip
+    return rows
+
+
 def kind_rows(measured: Measured, found: Sequence[System]) -> list[Row]:
     """Return what each system serves by default, by kind of pair."""
     same = labels(measured)
@@ -143,7 +163,8 @@ def measure(data: Path, quick: bool, late_too: bool) -> list[Row]:
     every = sets.every(data, quick)
     variants = parts.Variants(data, embedding, late_too) if late_too or not quick else None
     tables: dict[str, list[Row]] = {
-        "by set": [], "cross-fitted": [], "by kind, by default": [], "reworded": [],
+        "by set": [], "cross-fitted": [], "at peers' rates": [], "by kind, by default": [],
+        "reworded": [],
     }  # fmt: skip
     drawn: list[Row] = []
     for measured in every:
@@ -161,7 +182,9 @@ def measure(data: Path, quick: bool, late_too: bool) -> list[Row]:
         ]
         tables["by set"] += rows_of(measured, found)
         if measured.name in ("fow-cache", "Kmemo unseen", "Own groups", "QQP"):
-            tables["cross-fitted"] += crossed_rows(measured, found, systems.counted(own, near))
+            counted = systems.counted(own, near)
+            tables["cross-fitted"] += crossed_rows(measured, found, counted)
+            tables["at peers' rates"] += at_peers_rates(measured, found, counted)
             tables["reworded"] += few_words(measured, main)
         if measured.name in ("fow-cache", "CheckList"):
             tables["by kind, by default"] += kind_rows(measured, [main[1], *main[3:]])

@@ -7,7 +7,7 @@ import matplotlib as mpl
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from benchmarks.quality.systems import TUNED
+from benchmarks.quality.systems import AS_SHIPPED, TUNED
 from benchmarks.report import Row
 
 SHOWN = ("fow-cache", "QQP")
@@ -56,7 +56,7 @@ def _tuned(axes: Axes, rows: Sequence[Row]) -> None:
 def _points(axes: Axes, rows: Sequence[Row]) -> None:
     for row in rows:
         name = str(row["system"])
-        if row["hits by default"] != "-" and (name == "ours" or name.endswith("as shipped")):
+        if row["hits by default"] != "-" and (name == "ours" or name.endswith(AS_SHIPPED)):
             wrong, hits = (_percent(row[f"{what} by default"]) for what in ("wrong", "hits"))
             label = "ours, frozen threshold" if name == "ours" else name
             axes.plot([wrong], [hits], marker="o", ls="", label=label)

@@ -14,6 +14,7 @@ from stampcache.verifying import TrainedVerifier
 
 NEVER = -1.0
 TUNED = "ours, tuned"
+AS_SHIPPED = ", as shipped"
 
 
 class System(Struct, frozen=True):

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 
 from benchmarks.quality.sets import Measured
-from benchmarks.quality.systems import NEVER, System
+from benchmarks.quality.systems import AS_SHIPPED, NEVER, System
 
 FOLDER = Path(".peers")
 
@@ -26,7 +26,7 @@ def scored(measured: Measured) -> list[System]:
 def _systems(name: str, rows: Sequence[dict[str, object]]) -> list[System]:
     """Return a peer's own decisions, and its score with its curve where it shows one."""
     served = np.array([float(bool(row["served"])) for row in rows])
-    systems = [System(f"{name}, as shipped", served, 0.5)]
+    systems = [System(f"{name}{AS_SHIPPED}", served, 0.5)]
     if any(row.get("score") is not None for row in rows):
         scores = [NEVER if row.get("score") is None else float(str(row["score"])) for row in rows]
         systems.append(System(f"{name}, its score", np.array(scores)))
