@@ -23,7 +23,7 @@ def draw(rows: Sequence[Row], path: Path) -> None:
     for axes, name in zip(figure.subplots(1, len(SHOWN)), SHOWN, strict=True):
         mine = [one for one in rows if one.get("data") == name]
         _curves(axes, [one for one in mine if CURVE in one])
-        _tuned(axes, [one for one in mine if one["system"] == TUNED and CROSSED in one])
+        _tuned(axes, [one for one in mine if one.get("system") == TUNED and CROSSED in one])
         _points(axes, [one for one in mine if "hits by default" in one])
         axes.set_title(name)
         axes.set_xlabel("others that are served, %")
