@@ -112,11 +112,22 @@ def test_the_cosine_counts_beside_the_score_where_that_is_what_was_promised(
     verifier = ScriptedVerifier({(SAME, STORED): 0.6, (ALSO, STORED): 0.6})
     face = open_face(embedder=embedder, verifier=verifier, max_wrong=0.01)
     face.fill(asked(STORED), "Click on reset.")
-    promise(face, threshold=0.5, decider="scripted+guards-2", similarity_weight=20.0)
+    promise(face, threshold=0.5, decider="scripted+guards-3", similarity_weight=20.0)
     assert isinstance(face.lookup(asked(SAME)), Hit)
     outcome = face.lookup(asked(ALSO))
     assert outcome.reason is Reason.VERIFIER
     assert "0.6000 before similarity 0.9397 counted at 20" in outcome.detail
+
+
+def test_pairs_of_who_asks_a_verifier_from_another_cosine_on_are_of_another_decider(
+    open_face: Open, embedder: AngleEmbedder
+) -> None:
+    verifier = ScriptedVerifier({(SAME, STORED): 0.9})
+    for calibration, decider in ((0.9, "scripted+guards-3+from-0.9"), (None, "scripted+guards-3")):
+        face = open_face(embedder=embedder, verifier=verifier, calibration=calibration, sample=1.0)
+        assert face.core.intake.terms.comparing.decider == decider
+    alone = open_face(embedder=embedder, calibration=0.9, sample=1.0)
+    assert alone.core.intake.terms.comparing.decider == "cosine+guards-3"
 
 
 TWO = {"best": 0.0, "nearest": 36.0, "asked": 37.0}
@@ -131,7 +142,7 @@ def of_two(open_face: Open, cited: str) -> Face:
     for name, text in (("best", cited), ("nearest", "here")):
         chunk = Evidence(source="a.md", text=text)
         face.fill(Request(question=name, model="m", evidence=(chunk,)), name)
-    promise(face, threshold=0.5, decider="scripted+guards-2", similarity_weight=20.0)
+    promise(face, threshold=0.5, decider="scripted+guards-3", similarity_weight=20.0)
     return face
 
 

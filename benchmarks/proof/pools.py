@@ -185,7 +185,10 @@ def _never(max_wrong: float, size: int, chooser: np.random.Generator) -> Pool:
 
 
 def _never_weighed(max_wrong: float, size: int, chooser: np.random.Generator) -> Pool:
-    """The same, where cosines say nothing of the label, so that each weight is a chance of its own."""
+    """The same, with cosines that say nothing of the label, so that each weight is a chance of its own.
+
+    By weighed scores the risk is just above the rate on the whole, and not at each threshold.
+    """
     never = _never(max_wrong, size, chooser)
     cosines = chooser.random(size).tolist()
     labels = [

@@ -79,7 +79,7 @@ def assemble(
         clock=clock,
         corpus=corpus,
         tokenizer=tokenizer,
-        comparing=_comparing(models, embedder, verifier),
+        comparing=_comparing(models, embedder, verifier, calibration),
         master_secret=_master_secret(store, secret),
     )
     return Core(
@@ -168,16 +168,21 @@ def _calibration(models: Models, embedder: Embedder | None) -> Calibration | Non
 
 
 def _comparing(
-    models: Models, embedder: Embedder | None, verifier: AnyVerifier | None
+    models: Models,
+    embedder: Embedder | None,
+    verifier: AnyVerifier | None,
+    calibration: Calibration | None,
 ) -> Comparing:
     if verifier is None:
         return AS_MEASURED
     known = shipped(models.verifier, embedder)
+    told = None if models.calibration is None else calibration
     return Comparing(
         threshold=verifier.threshold,
         reads=isinstance(verifier, ReadingVerifier),
         verifier=verifier.name,
         languages=known.languages if known is not None else frozenset(),
+        told=None if told is None else told.threshold,
     )
 
 

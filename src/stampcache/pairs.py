@@ -153,14 +153,14 @@ class Attempt(Struct, frozen=True):
 
 
 def attempt_after(
-    records: Iterable[Record], subject: Subject, max_wrong: float, digest: str
+    records: Iterable[Record], subject: Subject, max_wrong: float, tried: str
 ) -> Attempt:
-    """Return the next attempt on a subject and rate; one on the same labels is no further one."""
+    """Return the next attempt on a subject and rate; what was tried last is no further one."""
     key = f"{_ATTEMPTS}{_about(subject, max_wrong)}"
     body = next((record.body for record in records if record.key == key), b"")
     last = _decoded(body, _Attempts) or _Attempts(0, "")
-    number = last.number if last.digest == digest else last.number + 1
-    return Attempt(number, Record(key=key, body=msgspec.msgpack.encode(_Attempts(number, digest))))
+    number = last.number if last.tried == tried else last.number + 1
+    return Attempt(number, Record(key=key, body=msgspec.msgpack.encode(_Attempts(number, tried))))
 
 
 def _about(subject: Subject, max_wrong: float) -> str:
@@ -170,7 +170,7 @@ def _about(subject: Subject, max_wrong: float) -> str:
 
 class _Attempts(Struct, frozen=True):
     number: int
-    digest: str
+    tried: str
 
 
 class _Withdrawn(Struct, frozen=True):

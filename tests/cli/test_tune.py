@@ -19,13 +19,13 @@ from stampcache.testing.samples import NOW, make_entry
 from tests.cli.conftest import Run
 from tests.promised import pair
 
-SUBJECT = Subject(embedder="toy", decider="cosine+guards-2")
+SUBJECT = Subject(embedder="toy", decider="cosine+guards-3")
 
 
 def drawn(at: int, *, namespace: str = "default", asked_at: float = NOW) -> Pair:
     """Return a pair: those with a score of 0.9 and more are the same question."""
     score = 0.5 + (at * 1_607 % 4_001) / 8_002
-    subject = Subject(namespace=namespace, embedder="toy", decider="cosine+guards-2")
+    subject = Subject(namespace=namespace, embedder="toy", decider="cosine+guards-3")
     texts = (f"asked {at} {namespace}", f"stored {at} {namespace}")
     return pair(*texts, score=score, subject=subject, at=asked_at)
 
@@ -221,7 +221,7 @@ def test_the_choice_is_drawn(run: Run, store: SqliteStore, tmp_path: Path, endin
 
 def by_verifier(store: Store) -> None:
     """Have labels that a verifier scored all alike, and cosine as they are; one pair has a trap."""
-    subject = Subject(embedder="toy", decider="a verifier+guards-2")
+    subject = Subject(embedder="toy", decider="a verifier+guards-3")
     made = []
     for number in range(40):
         same = number % 2 == 0
@@ -259,7 +259,7 @@ def test_nothing_is_shown_beside_cosine_itself(run: Run, store: SqliteStore) -> 
 def test_what_is_shown_is_what_is_promised_where_the_cosine_counts(
     run: Run, store: SqliteStore
 ) -> None:
-    subject = Subject(embedder="toy", decider="a verifier+guards-2")
+    subject = Subject(embedder="toy", decider="a verifier+guards-3")
     made = []
     for number in range(900):
         same = number % 2 == 0
@@ -296,7 +296,7 @@ def test_other_weights_on_the_same_labels_are_another_attempt(
     store: SqliteStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     by_verifier(store)
-    subject = Subject(embedder="toy", decider="a verifier+guards-2")
+    subject = Subject(embedder="toy", decider="a verifier+guards-3")
 
     def number() -> int:
         tuning.tune(store, subject, max_wrong=0.1, now=NOW)

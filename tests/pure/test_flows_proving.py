@@ -334,5 +334,6 @@ def test_a_drawn_lookup_leaves_its_best_pair_though_a_judge_had_another_one_serv
     said: Script = [(SamePairs, [Sameness(False, "r")]), (SamePairs, [Sameness(True, "r")])]
     given = [near("best", 0.95), near("other", 0.94)]
     scores: Script = [(Verify, 0.75), (Verify, 0.6)]
-    (left,) = noticed(drawn, list(given), *scores, *said, (Touch, None))
-    assert (left.entry_id, left.score, left.served) == ("p/best", 0.75, False)
+    left, served = noticed(drawn, list(given), *scores, *said, (Touch, None))
+    assert (left.entry_id, left.score, left.served, left.sampled) == ("p/best", 0.75, False, True)
+    assert (served.entry_id, served.served, served.sampled) == ("p/other", True, False)

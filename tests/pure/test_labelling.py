@@ -242,7 +242,7 @@ def test_right_hits_leave_the_promise_as_it_is() -> None:
         {"sampled": False},
         {"at": NOW - 101.0},
         {"score": 0.89},
-        {"subject": Subject(namespace="other", embedder="", decider="cosine+guards-2")},
+        {"subject": Subject(namespace="other", embedder="", decider="cosine+guards-3")},
     ],
 )
 def test_pairs_that_it_does_not_speak_of_leave_a_promise_alone(options: dict[str, object]) -> None:

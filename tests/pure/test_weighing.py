@@ -13,7 +13,7 @@ from stampcache.calibration import WEIGHTS, Labelled, Promise, Refusal, Subject,
 from stampcache.calibration.weighing import reweighed
 from stampcache.errors import ConfigError
 
-SUBJECT = Subject(embedder="an embedder", decider="a verifier+guards-2")
+SUBJECT = Subject(embedder="an embedder", decider="a verifier+guards-3")
 SCORES = st.floats(0.0, 1.0)
 COSINES = st.floats(-1.0, 1.0)
 SOME = st.sampled_from(WEIGHTS[1:])
@@ -89,6 +89,7 @@ def test_it_is_a_difference_in_log_odds() -> None:
     assert weighed(0.5, 0.8, 5.0) == pytest.approx(1 / (1 + math.e))
     assert weighed(0.9, 1.0 + 1e-7, 20.0) == pytest.approx(0.9)
     assert weighed(5e-324, -1.0, 20.0) == pytest.approx(0.0)
+    assert (weighed(1.0, 0.0, 1e6), weighed(0.999, 0.0, 1e6)) == (1.0, 0.0)
 
 
 def test_labels_are_weighed_but_for_vetoes() -> None:

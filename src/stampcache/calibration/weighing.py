@@ -23,7 +23,7 @@ def weighed(score: float, similarity: float, weight: float) -> float:
 
     It never rises, and equal texts keep their score; so do 0, 1 and what is no probability.
     """
-    if not weight or not 0.0 <= score <= 1.0:
+    if not weight or not 0.0 < score < 1.0:
         return score
     odds = score * exp(-weight * max(0.0, 1.0 - similarity))
     return odds / (odds + (1.0 - score))

@@ -11,7 +11,7 @@ from msgspec import Struct
 from stampcache.guards import Profile, profile_entry
 from stampcache.languages import language_of
 
-GUARDS = "guards-2"
+GUARDS = "guards-3"
 """Counts up whenever guards begin to see, or no longer see, a difference."""
 COSINE = "cosine"
 """What decides where there is no verifier, besides guards; no verifier may be called so."""
@@ -23,6 +23,7 @@ class Comparing(Struct, frozen=True, kw_only=True):
     ``threshold`` is the score at or above which its verifier says that questions are the same; ``None``
     where it has none. ``reads`` tells that the verifier reads each question once, and ``verifier`` is its
     name. ``languages`` are those that it decides in: elsewhere it is cosine and guards; none: in all.
+    ``told`` is the cosine from which on a user has it asked: what is below it is not scored.
     """
 
     profile_stored: Callable[[str, str], Profile] = profile_entry
@@ -30,6 +31,7 @@ class Comparing(Struct, frozen=True, kw_only=True):
     reads: bool = False
     verifier: str = ""
     languages: Set[str] = frozenset()
+    told: float | None = None
 
     def about(self, question: str) -> "Comparing":
         """Return what this question is compared with: no verifier where it does not decide."""
@@ -40,7 +42,8 @@ class Comparing(Struct, frozen=True, kw_only=True):
     @property
     def decider(self) -> str:
         """What decides, with its version: a promise holds for it alone."""
-        return f"{self.verifier or COSINE}+{GUARDS}"
+        told = "" if self.told is None else f"+from-{self.told:g}"
+        return f"{self.verifier or COSINE}+{GUARDS}{told}"
 
 
 AS_MEASURED = Comparing()

@@ -107,10 +107,10 @@ def _choose(ask: Ask, seen: Seen, candidates: Sequence[Candidate]) -> Flow[Outco
     for at, one in enumerate(best):
         entry = one.candidate.entry
         finding = known.lacks(one)
-        if finding is not None and finding.reason is Reason.VERIFIER:
-            finding = yield from consulted(ask, one, finding)
         if finding is None and known.only_best and drawn is not None:
             finding = _NOT_BEST
+        if finding is not None and finding.reason is Reason.VERIFIER:
+            finding = yield from consulted(ask, one, finding)  # never where only the best is served
         if finding is None or (drawn is None and _matters(ask, known, best[at + 1 :])):
             evidence = yield from _cited(ask, entry)
             finding = finding or evidence
@@ -118,8 +118,7 @@ def _choose(ask: Ask, seen: Seen, candidates: Sequence[Candidate]) -> Flow[Outco
         if finding is None and entry.early_at is not None:
             finding = yield from doubted_now(ask, entry)
         if finding is None:
-            kept = (drawn or one) if ask.sampled else one
-            yield from noticed(ask, kept, known, served=kept is one, holds=True)
+            yield from _noticed_hit(ask, known, one, drawn or one)
             return (yield from _served(ask, seen, one))
         seen.reject("meaning", one.told(finding), entry)
         said[entry.id] = finding
@@ -127,11 +126,20 @@ def _choose(ask: Ask, seen: Seen, candidates: Sequence[Candidate]) -> Flow[Outco
             said[entry.id] = said[drawn.candidate.entry.id]
     if ranked:
         left = drawn or (best or ranked)[0]
-        yield from noticed(ask, left, known, served=False, holds=left is drawn)
+        holds, sampled = left is drawn, ask.sampled
+        yield from noticed(ask, left, known, served=False, holds=holds, sampled=sampled)
     nearest = said.get(candidates[0].entry.id) if candidates else None
     if nearest is not None and seen.stale is None and seen.finding.reason is Reason.NOT_FOUND:
         seen.finding = nearest
     return seen.outcome(ask)
+
+
+def _noticed_hit(ask: Ask, known: Bar, one: Ranked, best: Ranked) -> Flow[None]:
+    """Remember what is served, and of a drawn lookup the best pair, too, if that was held back."""
+    if ask.sampled and best is not one:
+        yield from noticed(ask, best, known, served=False, holds=True, sampled=True)
+    sampled = ask.sampled and best is one
+    yield from noticed(ask, one, known, served=True, holds=True, sampled=sampled)
 
 
 def _matters(ask: Ask, known: Bar, others: Sequence[Ranked]) -> bool:

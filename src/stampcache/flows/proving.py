@@ -132,8 +132,10 @@ def consulted(ask: Ask, one: Ranked, finding: Objection) -> Flow[Objection | Non
     return None if said.same else Objection(Reason.JUDGED, str(said))
 
 
-def noticed(ask: Ask, one: Ranked, known: Bar, *, served: bool, holds: bool) -> Flow[None]:
-    """Remember the pair of this lookup, if it was drawn, or served, or in doubt.
+def noticed(
+    ask: Ask, one: Ranked, known: Bar, *, served: bool, holds: bool, sampled: bool
+) -> Flow[None]:
+    """Remember the pair of this lookup, if it was drawn (``sampled``), or served, or in doubt.
 
     Of a drawn lookup that is the best candidate of those that no guard vetoes and whose evidence
     ``holds``, whether or not it is served: what every threshold would serve that it reaches. Where there
@@ -143,10 +145,10 @@ def noticed(ask: Ask, one: Ranked, known: Bar, *, served: bool, holds: bool) -> 
         return
     threshold = ask.comparing.threshold
     doubtful = threshold is not None and decide.in_doubt(one.score or 0.0, threshold)
-    if not (ask.sampled or served or doubtful):
+    if not (sampled or served or doubtful):
         return
     entry = one.candidate.entry
-    servable = one.finding is None and (holds or not ask.sampled)
+    servable = one.finding is None and (holds or not sampled)
     pair = Pair(
         asked=ask.request.question,
         stored=entry.question,
@@ -157,7 +159,7 @@ def noticed(ask: Ask, one: Ranked, known: Bar, *, served: bool, holds: bool) -> 
         tenant=ask.identity.tenant,
         scope=ask.identity.scope,
         at=ask.now,
-        sampled=ask.sampled,
+        sampled=sampled,
         served=served,
         weight=known.weight,
         least=known.least,
