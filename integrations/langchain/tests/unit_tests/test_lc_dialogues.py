@@ -262,11 +262,12 @@ class Ledger:
         for digest in replied if ask.control != "no_store" else ():
             key = (ask.tenant, digest)
             self._may[key] = max(self._may.get(key, 0.0), self._clock.now() + life_s)
+            if ask.control == "varied":  # the one that was served may be there beside it
+                self._varied.add(key)
+                continue
             if key == self.last:  # another entry took the place of the one that was served
                 self.last = None
-            if ask.control == "varied":
-                self._varied.add(key)
-            elif keeps:
+            if keeps:
                 self._must[key] = self._clock.now() + life_s * 0.9
 
     def served(self, tenant: str, digest: str) -> None:
@@ -467,6 +468,14 @@ def test_a_cached_dialogue_is_the_uncached_one(seam: str) -> None:
         Twins(Counter(), seam=seam).go(*dialogue)
 
     check()
+
+
+def test_an_answer_beside_the_one_that_was_served_leaves_it_to_be_dropped() -> None:
+    ask = Ask(0, "left", chunks=1, follows=True, tenant="acme", said_by="metadata", control="")
+    beside = structs.replace(ask, way="abatch", said_by="scope", control="varied")
+    prompt = Prompt("call", "leave", form="json raw", option="body")
+    steps = [ask, ask, beside, Turn("drop entry", "acme"), ask]
+    Twins(Counter(), seam="chat").go([prompt], steps)
 
 
 @SEAMS
