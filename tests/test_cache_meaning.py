@@ -394,6 +394,7 @@ def test_a_verifier_of_ones_own_need_not_explain(open_face: Open, embedder: Angl
     [
         ({"name": ""}, "name is ''"),
         ({"name": "cosine"}, "tells its scores from"),
+        ({"name": "cosine+x"}, "tells its scores from"),
         ({"threshold": 90.0}, "threshold is 90.0"),
         ({"threshold": float("nan")}, "give a probability"),
         ({"threshold": 0.0}, "above 0"),
