@@ -255,14 +255,14 @@ def test_a_judge_is_not_asked_where_the_verifier_is_sure_or_nothing_is_recorded(
 # -- the best candidate and no other ---------------------------------------------------------------
 
 
-def of_cosine(**options: object) -> tuple[type[Kept], object]:
-    made = promised(threshold=0.5, similarity_weight=20.0, **options)  # type: ignore[arg-type]  # of it
-    return kept(promise_record(made))
+def of_cosine(weight: float = 20.0) -> tuple[type[Kept], object]:
+    """Give a promise of scores from 0.5 on, with the cosine counted at this weight."""
+    return kept(promise_record(promised(threshold=0.5, similarity_weight=weight)))
 
 
-def two(**options: object) -> list[Candidate]:
+def two() -> list[Candidate]:
     """Return the nearest with the lower score, and a farther one with the higher."""
-    return [near("n", 0.99), near("best", 0.8, **options)]
+    return [near("n", 0.99), near("best", 0.8)]
 
 
 def test_the_cosine_is_counted_as_it_was_promised() -> None:
@@ -288,17 +288,17 @@ def test_no_second_candidate_is_served_where_the_cosine_counts() -> None:
     assert any("proved of the best candidate alone" in detail for detail in told)
 
 
-def test_no_second_candidate_is_served_for_a_best_one_that_is_doubted() -> None:
+@pytest.mark.parametrize("weight", [0.0, 20.0])
+def test_no_second_candidate_is_served_for_a_best_one_that_is_doubted(weight: float) -> None:
     rules = msgspec.structs.replace(PROVED, freshness=Freshness())
     asked = ask(rules=rules, entries=100, threshold=0.5)
     best = near("best", 0.99)
     doubted = Candidate(msgspec.structs.replace(best.entry, doubtful_at=NOW - 1.0), 0.99)
     given = [doubted, near("n", 0.98)]
     scores: Script = [(Verify, 0.99), (Verify, 0.98), (Late, False)]
-    assert miss(look(asked, given, of_cosine(), *scores)).reason is Reason.DOUBTFUL
-    (left,) = noticed(
-        msgspec.structs.replace(asked, sampled=True), list(given), of_cosine(), *scores
-    )
+    assert miss(look(asked, given, of_cosine(weight), *scores)).reason is Reason.DOUBTFUL
+    drawn = msgspec.structs.replace(asked, sampled=True)
+    (left,) = noticed(drawn, list(given), of_cosine(weight), *scores)
     assert (left.entry_id, left.score, left.served) == ("p/best", 0.99, False)
 
 
