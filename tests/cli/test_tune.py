@@ -251,6 +251,18 @@ def test_cosine_and_guards_are_shown_beside_a_verifier(
     )
 
 
+def test_what_the_cosine_would_add_is_shown_where_guards_see_a_difference_in_all(
+    run: Run, store: SqliteStore
+) -> None:
+    subject = Subject(embedder="toy", decider="a verifier+guards-3")
+    one = pair("Can I pay in 3 parts?", "Can I pay in 4 parts?", score=0.9, subject=subject)
+    made = pairs.label_record(one, one.labelled(same=True, labeller="a test", at=1.0, sampled=True))
+    store.shelf.keep(pairs.LABELS, [made], most=pairs.LABELS_KEPT)
+    shown = run("tune", store.url).stdout
+    assert "100.0% by this verifier alone" in shown
+    assert "none by cosine and guards (verifier=None)" in shown
+
+
 def test_nothing_is_shown_beside_cosine_itself(run: Run, store: SqliteStore) -> None:
     label(store, 100)
     assert "verifier=None" not in run("tune", store.url).stdout

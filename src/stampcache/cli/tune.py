@@ -175,7 +175,7 @@ def _show(
         console.print(one_line(str(one.result), limit=None), soft_wrap=True)
         if one.points:
             console.print(_table(one, console))
-        if one.by_cosine:
+        if one.by_weight:
             console.print(_beside(one, max_wrong), soft_wrap=True)
 
 
